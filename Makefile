@@ -86,8 +86,9 @@ FUZZ := $(call programs,$(FUZZ_C))
 BENCH := $(call programs,$(BENCH_C))
 
 # tests/support/failing_memory.c stands between our objects and the allocator.
-WRAP := $(if $(filter tests/support/failing_memory.c,$(SUPPORT_C)),\
-	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+ifneq ($(filter tests/support/failing_memory.c,$(SUPPORT_C)),)
+WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+endif
 
 # The program finds its data at ../share/ticketpress from where it lies, built or installed.
 DATA := build/share/ticketpress
