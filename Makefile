@@ -61,6 +61,7 @@ TP_LDFLAGS := -pthread -pie -Wl,--as-needed $(LINK_$(VARIANT))
 TP_LIBS = -lhpdf $(PACKAGES_LIBS) -lm
 
 COMPILE = $(CC) $(TP_CPPFLAGS) $(TP_CFLAGS) $(PACKAGES_CFLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
+TIDY_FLAGS = $(TP_CPPFLAGS) -std=c17 $(PACKAGES_CFLAGS)
 LINK = $(CC) $(TP_LDFLAGS) $(CFLAGS) $(LDFLAGS)
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -164,7 +165,7 @@ clean: ## remove build/ and what make demo left
 	rm -rf build tickets.pdf tickets-[0-9]*.png
 
 print-%: ## the value of a variable of this file
-	@echo '$($*)'
+	@:$(info $($*))
 
 # Objects depend on how they are compiled: other flags build them anew, the same flags never do.
 $(BUILD)/flags: FORCE
