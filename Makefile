@@ -156,7 +156,7 @@ fuzz: ## build the fuzz targets with clang into build/fuzz/
 
 bench: ## time against the floor program and the obvious program
 	@$(MAKE) --no-print-directory VARIANT=release program bench-programs
-	@tests/bench/run.sh
+	@python3 tests/bench/bench.py
 
 install: program ## copy program and data below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/ticketpress
