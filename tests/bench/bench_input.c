@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+enum { CURRENCY_BYTES_MAX = 3 }; /* ISO 4217 */
 #define TOKEN_EPOCH_S 1577836800 /* 2020-01-01T00:00Z */
 
 /* The number of two digits, such as the hours of "+01:00". */
@@ -78,6 +79,7 @@ static void ticket_read(const json_t *value, struct bench_ticket *ticket)
     };
     size_t id_len = strlen(ticket->id);
     bench_require(id_len >= 1 && id_len <= BENCH_ID_BYTES_MAX, "a ticket's id");
+    bench_require(strlen(ticket->currency) <= CURRENCY_BYTES_MAX, "a ticket's currency");
 }
 
 void bench_batch_read(const char *json, size_t len, struct bench_batch *batch)
