@@ -3,6 +3,37 @@
  * values through struct value_source, so that this file knows no JSON library: service/batch_json
  * shows the tree, and a test may show one of its own. All faults are found in one pass, each with
  * its JSON Pointer.
+ *
+ * Texts of one line: CR, LF, TAB, U+2028 and U+2029, and any run of them, become one space. Notes:
+ * CR LF, CR, U+2028 and U+2029 become LF, TAB becomes a space. Nothing else is changed but by NFC.
+ * Refused in both: other control characters, noncharacters, and the bidirectional embeddings and
+ * overrides U+202A..U+202E, which can make a ticket read as another one; isolates and direction
+ * marks are kept. A text that shows nothing (white space and invisible characters only) is empty:
+ * refused where a text is required, absent where it is optional (address, organizer, notes, gate
+ * and the parts of a seat; a seat without parts is absent). Everything else that is optional is
+ * left out or right: "" or null is refused.
+ *
+ * Ids are kept byte by byte; a ticket's id is taken by the first ticket that has it, whether or not
+ * that ticket is otherwise right.
+ *
+ * The codes of problems, stable for programs to act on:
+ *   missing           a required member is not there
+ *   unknown_member    a member that the contract does not have
+ *   wrong_type        another kind of value, null among them
+ *   empty             a text that shows nothing, an id of no bytes, no tickets
+ *   too_long          more characters (texts) or bytes (ids, names, URLs) than allowed
+ *   too_many          more tickets than tickets_max
+ *   bad_character     a character that is refused here; the detail names its code point
+ *   bad_id            "." or ".."
+ *   duplicate_id      an earlier ticket has the same id; the detail names its place
+ *   unknown_value     none of the words that the member allows
+ *   unknown_zone, unknown_locale, unknown_currency
+ *   out_of_range      a number, or a moment before 2020 for valid_from and valid_until
+ *   bad_time          not a date and time by RFC 3339 with an offset; the detail says why
+ *   not_whole_minute  valid_from or valid_until with seconds
+ *   bad_window        valid_until is not after valid_from
+ *   bad_url           not an https URL of a host
+ *   no_tickets_left   on_invalid is "skip" and every ticket has a fault
  */
 #ifndef TICKETPRESS_DOMAIN_BATCH_H
 #define TICKETPRESS_DOMAIN_BATCH_H
@@ -105,6 +136,7 @@ struct value {
     enum value_kind kind;
     struct text text; /* VALUE_TEXT: valid UTF-8; may hold U+0000, so go by its length */
     int64_t integer;  /* VALUE_INTEGER */
+    double real;      /* VALUE_REAL */
     const void *node; /* the source's own handle */
 };
 
@@ -119,6 +151,8 @@ struct value_source {
 
 struct batch_limits {
     size_t tickets_max; /* 1.. */
+    /* Secret and random where ids come from strangers (see domain/id_set.h); changes no result. */
+    uint64_t id_hash_key[2];
 };
 
 /*
@@ -127,9 +161,12 @@ struct batch_limits {
  * In:      source, root  the tree
  *          rules, limits borrowed
  * Out:     batch         zeroed on entry; on success owns copies of all texts
- *          problems      zeroed or with earlier entries on entry; every broken rule is added
+ *          problems      zeroed or with earlier entries on entry; every broken rule is added, in
+ *                        the order of the text; the pointer of a missing member is where it
+ *                        belongs. Unknown names are cut in pointers after 100 bytes, with "..."
  * Errors:  ST_INVALID    rules are broken (see problems); with on_invalid "skip" faults inside a
- *                        ticket only leave that ticket out, unless none is left
+ *                        ticket only leave that ticket out, unless none is left: so problems may
+ *                        have entries with ST_OK too
  *          ST_NO_MEMORY  *batch is left zeroed in each of these cases
  * Threads: any, on distinct outputs
  */

@@ -8,10 +8,14 @@
 
 #include "domain/arena.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { PROBLEMS_LISTED_MAX = 100 };
+enum {
+    PROBLEMS_LISTED_MAX = 100,
+    PROBLEM_DETAIL_BYTES_MAX = 500, /* longer sentences are cut at a character */
+};
 
 struct problem {
     struct text pointer; /* "" is the whole document */
@@ -27,6 +31,7 @@ struct problems {
     bool is_incomplete;  /* an entry or its text was lost for want of memory */
 };
 
+/* Free the entries; the struct is left zeroed and may be used again. */
 void problems_clear(struct problems *problems);
 
 /*
@@ -36,6 +41,11 @@ void problems_clear(struct problems *problems);
 __attribute__((format(printf, 4, 5))) void problems_add(struct problems *problems,
                                                         const char *pointer, const char *code,
                                                         const char *format, ...);
+
+/* The same with the arguments of a caller that has a format of its own. */
+__attribute__((format(printf, 4, 0))) void problems_add_v(struct problems *problems,
+                                                          const char *pointer, const char *code,
+                                                          const char *format, va_list args);
 
 /* Append copies of all of src's entries, and its count, to dst. */
 void problems_append_copy(struct problems *dst, const struct problems *src);
