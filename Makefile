@@ -115,7 +115,7 @@ test-programs: program unit race-programs bench-programs
 help: ## this list
 	@echo 'ticketpress: make [VARIANT=debug|release|asan|tsan] [TARGET]'
 	@echo '  all           build $(PROGRAM) (the default)'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		awk -F '\t' '{ printf "%-15s %s\n", $$1, $$2 }'
 
 deps: ## install the missing packages of deploy/debian-packages.txt
