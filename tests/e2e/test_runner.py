@@ -143,15 +143,23 @@ def write(root, path, text):
     (root / path).chmod(0o755 if path.endswith(".sh") else 0o644)
 
 
-def last_line(root, part):
+def run_part(root, part):
+    """What the runner printed; its status is added where it does not agree with the last line."""
     clean = {k: v for k, v in os.environ.items() if not re.fullmatch(r"MAKE.*|MFLAGS", k)}
     result = subprocess.run(
-        [root / "tests/run", part], cwd=root, env=clean, capture_output=True, timeout=TIMEOUT_S,
-        encoding="utf-8", errors="replace", check=False,
+        [root / "tests/run", part],
+        cwd=root,
+        env=clean,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
     )
-    lines = result.stdout.splitlines() or [result.stderr]
-    is_green = " 0 failed" in lines[-1]
-    return lines[-1] if (result.returncode == 0) == is_green else f"{lines[-1]}, status {result.returncode}"
+    lines = (result.stdout + result.stderr).splitlines() or [""]
+    if (result.returncode == 0) != lines[-1].endswith(" 0 failed"):
+        lines.append(f"status {result.returncode}")
+    return lines
 
 
 def main():
@@ -167,10 +175,11 @@ def main():
                 (root / path).unlink()
             elif path:
                 write(root, path, text)
-            line = last_line(root, part)
-            failed += line != expected
-            print(f"{'ok' if line == expected else 'not ok'} - {what}: {expected}")
-            if line != expected:
+            lines = run_part(root, part)
+            is_right = lines[-1] == expected
+            failed += not is_right
+            print(f"{'ok' if is_right else 'not ok'} - {what}: {expected}")
+            for line in [] if is_right else lines:
                 print(f"    {line}")
             if path:
                 write(root, path, CLEAN[path])
