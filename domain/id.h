@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* 1..ID_BYTES_MAX bytes of A-Z a-z 0-9 . _ : - */
+/* 1..ID_BYTES_MAX bytes of A-Z a-z 0-9 . _ : - and neither "." nor "..". */
 bool id_is_event(struct text id);
 
 /*

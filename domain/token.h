@@ -42,16 +42,19 @@ struct token_claims {
     uint32_t valid_from_min, valid_until_min;
 };
 
-/* Why a token is refused, in the order in which it is checked. */
+/*
+ * Why a token is refused. The text is judged first, then its bytes from left to right, then the
+ * window, the key and the MAC: the first fault met is the reason.
+ */
 enum token_verdict {
     TOKEN_OK,
-    TOKEN_BAD_LENGTH,    /* empty, too long, or a length that no base64url text has */
-    TOKEN_BAD_CHARACTER, /* outside A-Z a-z 0-9 - _ */
-    TOKEN_NOT_CANONICAL, /* an unused trailing bit is set */
-    TOKEN_TRUNCATED,     /* ends before its fields and MAC do */
-    TOKEN_BAD_VERSION,
-    TOKEN_BAD_FLAGS,
-    TOKEN_BAD_ID, /* an id that no batch may have: empty, too long, or with a refused character */
+    TOKEN_BAD_LENGTH,     /* empty, too long, or a length that no base64url text has */
+    TOKEN_BAD_CHARACTER,  /* outside A-Z a-z 0-9 - _ */
+    TOKEN_NOT_CANONICAL,  /* an unused trailing bit is set */
+    TOKEN_BAD_VERSION,    /* not TOKEN_VERSION */
+    TOKEN_BAD_FLAGS,      /* a flag that has no meaning is set */
+    TOKEN_BAD_ID,         /* an id that no batch may have (domain/id.h) */
+    TOKEN_TRUNCATED,      /* ends before its fields and MAC do */
     TOKEN_TRAILING_BYTES, /* more bytes than its fields and MAC */
     TOKEN_BAD_WINDOW,     /* valid_until is not after valid_from */
     TOKEN_UNKNOWN_KEY,    /* no key of that id, or none that the caller may use */
@@ -67,7 +70,7 @@ const char *token_verdict_name(enum token_verdict verdict);
 /*
  * Write the signed part of a token.
  *
- * In:      claims  ids within their lengths
+ * In:      claims  ids within their lengths; of two times, valid_until is the later
  * Out:     body    TOKEN_BODY_BYTES_MIN..MAX bytes
  * Returns: the length of body
  */
