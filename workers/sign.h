@@ -29,11 +29,12 @@ enum {
 
 struct signing_key {
     uint8_t id;                            /* unique in its ring */
-    char client[KEY_CLIENT_BYTES_MAX + 1]; /* whose it is; "*" where there is one tenant */
+    char client[KEY_CLIENT_BYTES_MAX + 1]; /* whose it is, by the rule for event ids (domain/id.h);
+                                              "*" where there is one tenant */
     uint8_t secret[KEY_SECRET_BYTES_MAX];
     size_t secret_len;      /* KEY_SECRET_BYTES_MIN..MAX */
-    int64_t sign_from_s;    /* seconds since 1970 */
-    int64_t verify_until_s; /* after sign_from_s; KEY_VERIFY_FOR_EVER when open */
+    int64_t sign_from_s;    /* seconds since 1970: signs from this second on */
+    int64_t verify_until_s; /* verifies before this second; KEY_VERIFY_FOR_EVER when open */
 };
 
 struct key_ring {
@@ -45,8 +46,9 @@ struct key_ring {
 void key_ring_clear(struct key_ring *ring);
 
 /*
- * The rules of a whole ring: ids unique; secrets long enough; verify_until after sign_from; "*"
- * stands alone, never beside named clients (so that no client can sign with a key that all share).
+ * The rules of a whole ring: 1..KEYS_MAX keys; ids unique; client names by their rule; secrets long
+ * enough and no two alike; verify_until after sign_from; "*" stands alone, never beside named
+ * clients (so that no client can sign with a key that all share).
  *
  * Errors:  ST_INVALID  err names the key id and the rule
  */
@@ -82,15 +84,24 @@ MUST_USE enum status key_store_swap_move(struct key_store *store, struct key_rin
  * that has passed and whose verify_until has not. Ties: the larger key id.
  *
  * In:      client    NULL: the operator, who may use every key; else a key's client must equal it
- * or be "*" event_id  1..64 bytes Errors:  ST_NO_KEY  there is none ST_LIBRARY, ST_NO_MEMORY
+ *                    or be "*"
+ *          event_id  1..TOKEN_ID_BYTES_MAX bytes
+ * Out:     key       left zeroed on error
+ * Errors:  ST_NO_KEY  there is none
+ *          ST_LIBRARY, ST_NO_MEMORY
  * Threads: any
  */
 MUST_USE enum status key_store_event_key(struct key_store *store, const char *client,
                                          const char *event_id, int64_t now_s, struct event_key *key,
                                          struct error *err);
 
-/* As above for one key id, whether or not it still signs (for verification, and for gates). Errors:
- * ST_NOT_FOUND besides. */
+/*
+ * As above for one key id, whether or not it still signs or verifies (for verification, and for
+ * gates).
+ *
+ * Errors:  ST_NOT_FOUND  the client has no key of that id
+ *          ST_LIBRARY, ST_NO_MEMORY
+ */
 MUST_USE enum status key_store_event_key_by_id(struct key_store *store, const char *client,
                                                uint8_t key_id, const char *event_id,
                                                struct event_key *key, struct error *err);
@@ -112,7 +123,7 @@ void signer_free(struct signer **signer);
  * Sign a ticket.
  *
  * In:      key       the signer is keyed anew only when this differs from the last call's
- *          claims    key_id must equal key's
+ *          claims    key_id and event_id must equal key's
  * Out:     text      the token, zero-terminated
  *          text_len  up to TOKEN_CHARS_MAX
  * Errors:  ST_LIBRARY, ST_NO_MEMORY
@@ -127,7 +138,8 @@ MUST_USE enum status signer_token(struct signer *signer, const struct event_key 
  * time), and the key's verify_until against now_s.
  *
  * Out:     claims   filled when *verdict is TOKEN_OK
- * Errors:  ST_LIBRARY, ST_NO_MEMORY; a token that is refused is no error
+ * Errors:  ST_LIBRARY, ST_NO_MEMORY, with a *verdict other than TOKEN_OK; a token that is refused
+ *          is no error
  */
 MUST_USE enum status signer_verify(struct signer *signer, const struct event_key *key,
                                    const char *text, size_t len, int64_t now_s,
@@ -141,15 +153,19 @@ MUST_USE enum status signer_verify_by_store(struct signer *signer, struct key_st
                                             struct token_claims *claims, struct error *err);
 
 /*
- * Known answers, run once at the start before any thread: HMAC-SHA256 on a context that is keyed
- * once and used twice (broken before OpenSSL 3.0.3), HKDF, SHA-256. Also keeps keys out of core
- * files (RLIMIT_CORE 0, PR_SET_DUMPABLE 0).
+ * Make ready; everything below and above that computes needs it. Run before any thread is started;
+ * once is enough. Fetches the algorithms and asks for known answers: HMAC-SHA256 on a context that
+ * is keyed once and used twice (broken before OpenSSL 3.0.3), HKDF, SHA-256. Also keeps keys out of
+ * core files (RLIMIT_CORE 0, PR_SET_DUMPABLE 0).
  *
- * Errors:  ST_LIBRARY  an answer is wrong: nothing may be signed
+ * Errors:  ST_LIBRARY    an answer is wrong or an algorithm missing: nothing may be signed
+ *          ST_NO_MEMORY
+ *          ST_IO         core files cannot be forbidden
  */
 MUST_USE enum status sign_start(struct error *err);
 
-/* Random bytes from the operating system's generator, for keys and ids. Errors: ST_LIBRARY. */
+/* Up to INT32_MAX random bytes for keys and ids, from a generator that the operating system seeds.
+ * Errors: ST_LIBRARY. */
 MUST_USE enum status sign_random(uint8_t *data, size_t len, struct error *err);
 
 /* SHA-256 (FIPS 180-4). Errors: ST_LIBRARY. */
