@@ -182,10 +182,12 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(COMPILE) -c -o $@ $<
 
 $(LIBRARY): $(call objects,$(filter-out service/main.c,$(PRODUCT_C)))
+	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^
 
 $(SUPPORT): $(call objects,$(SUPPORT_C))
+	@mkdir -p $(@D)
 	@rm -f $@
 	ar rcs $@ $^
 
