@@ -42,7 +42,8 @@ for section in "$@"; do
     packages=$(packages_of "$section")
     read -r -d '' -a wanted <<<"${wanted[*]:-} $packages" || true
 done
-missing=$(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) <(installed_of "${wanted[@]}"))
+missing=$(printf '%s\n' "${wanted[@]}" | sort -u |
+    grep -vxF -e "$(installed_of "${wanted[@]}")") || true # grep fails when nothing is missing
 [[ -n $missing ]] || exit 0
 
 read -r -d '' -a packages <<<"$missing" || true
