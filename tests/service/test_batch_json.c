@@ -202,32 +202,41 @@ Test(batch_json_read, bounds_the_memory_of_a_tree_that_blows_up)
     expect_accepted(REQUESTS "single.json");
 }
 
-/* Tokens that jansson 2.14 cannot bear to see cut: longer than its buffer of 16 bytes, and ending
- * only at the byte behind them. */
-static const char LONG_TOKENS[] =
-    "{\"a-name-of-more-than-sixteen-bytes\": [1.2345678901234567890123e+10, "
-    "\"a text of more than sixteen bytes\\u00e9\", truefalsetruefalse]}";
+/*
+ * Tokens that jansson 2.14 cannot bear to see cut: the first that is longer than its buffer of 16
+ * bytes, of each kind. A number or a word ends only at the byte behind it, which is then unsaved.
+ */
+static const char *const LONG_TOKENS[] = {
+    "{\"a\": 1.2345678901234567890123e+10}", "{\"a\": 123456789012345678}",
+    "{\"a\": truefalsetruefalsetrue}",       "{\"a\": \"a text of more than sixteen bytes\"}",
+    "{\"a\": \"\\u00e9\\u00e9\\u00e9\"}",    "{\"a-name-of-more-than-sixteen-bytes\": 1}",
+};
+
+/* Read the body with ever more memory until there is enough; returns how much that is. */
+static size_t read_with_growing_limit(size_t step, enum status expected)
+{
+    enum { LIMIT_MAX = 100000 };
+    enum status st = ST_TOO_LARGE;
+    size_t limit = 0;
+
+    while (st == ST_TOO_LARGE && limit < LIMIT_MAX) {
+        limit += step;
+        cr_assert(batch_json_start(limit, NULL) == ST_OK);
+        st = read_body();
+        cr_expect(batch_json_bytes_in_use() == 0, "limit %zu", limit);
+    }
+    cr_expect(st == expected, "limit %zu: %s", limit, err.text);
+    return limit;
+}
 
 Test(batch_json_read, stays_whole_wherever_memory_ends)
 {
-    enum { STEPS_MAX = 100000 };
-    size_t limit = 1;
-    enum status st = ST_TOO_LARGE;
-
-    put_body(LONG_TOKENS, strlen(LONG_TOKENS));
-    for (; limit < STEPS_MAX && st == ST_TOO_LARGE; limit++) {
-        cr_assert(batch_json_start(limit, NULL) == ST_OK);
-        st = read_body();
-        cr_expect(batch_json_bytes_in_use() == 0, "limit %zu", limit);
+    for (size_t i = 0; i < sizeof LONG_TOKENS / sizeof *LONG_TOKENS; i++) {
+        put_body(LONG_TOKENS[i], strlen(LONG_TOKENS[i]));
+        cr_expect(read_with_growing_limit(1, ST_INVALID) > 100, "%s", LONG_TOKENS[i]);
     }
-    cr_expect(st == ST_INVALID && limit > 100, "limit %zu", limit);
     load_file(REQUESTS "single.json", &body);
-    for (limit = 1, st = ST_TOO_LARGE; limit < STEPS_MAX && st == ST_TOO_LARGE; limit += 7) {
-        cr_assert(batch_json_start(limit, NULL) == ST_OK);
-        st = read_body();
-        cr_expect(batch_json_bytes_in_use() == 0, "limit %zu", limit);
-    }
-    cr_expect(st == ST_OK && limit > 1000, "limit %zu", limit);
+    cr_expect(read_with_growing_limit(8, ST_OK) > 1000);
 }
 
 /* ---- two threads ---- */
