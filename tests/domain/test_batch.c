@@ -112,6 +112,7 @@ static void drop(struct node *parent, const char *name)
 {
     struct node *child = child_find(parent, name);
 
+    assert(child != NULL);
     *child = parent->children[--parent->children_count];
 }
 
