@@ -1,0 +1,137 @@
+#include "domain/labels.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <strings.h>
+
+enum {
+    POINTER_BYTES_MAX = 256,
+    LANGUAGE_TAG_BYTES_MAX = 8,
+};
+
+static const char *const LABEL_NAMES[LABEL_COUNT] = {
+    [LABEL_HOLDER] = "holder", [LABEL_TYPE] = "type",   [LABEL_SECTION] = "section",
+    [LABEL_ROW] = "row",       [LABEL_SEAT] = "seat",   [LABEL_GATE] = "gate",
+    [LABEL_PRICE] = "price",   [LABEL_FREE] = "free",   [LABEL_ORDER] = "order",
+    [LABEL_TICKET] = "ticket", [LABEL_DOORS] = "doors",
+};
+
+const char *label_name(enum label label)
+{
+    assert(label < LABEL_COUNT);
+    return LABEL_NAMES[label];
+}
+
+void label_set_clear(struct label_set *set)
+{
+    arena_clear(&set->arena);
+    *set = (struct label_set){0};
+}
+
+static enum status language_read(const struct value_source *source, const void *node,
+                                 struct label_set *set, struct label_language *language,
+                                 struct problems *problems, struct error *err)
+{
+    enum status st = ST_OK;
+
+    for (int label = 0; label < LABEL_COUNT && st == ST_OK; label++) {
+        struct value value;
+
+        if (source->member(node, LABEL_NAMES[label], &value) && value.kind == VALUE_TEXT &&
+            value.text.len > 0) {
+            st = arena_text_copy(&set->arena, value.text.data, value.text.len,
+                                 &language->words[label], err);
+        } else {
+            char pointer[POINTER_BYTES_MAX];
+
+            snprintf(pointer, sizeof pointer, "/%s/%s", language->tag.data, LABEL_NAMES[label]);
+            problems_add(problems, pointer, "missing", "each language has a word for %s",
+                         LABEL_NAMES[label]);
+        }
+    }
+    return st;
+}
+
+static size_t members_count(const struct value_source *source, struct value object)
+{
+    void *cursor = NULL;
+    struct text name;
+    struct value value;
+    size_t count = 0;
+
+    while (source->member_next(object.node, &cursor, &name, &value))
+        count++;
+    return count;
+}
+
+static enum status languages_read(const struct value_source *source, struct value root,
+                                  struct label_set *set, struct problems *problems,
+                                  struct error *err)
+{
+    void *cursor = NULL;
+    struct text name;
+    struct value value;
+    enum status st = ST_OK;
+
+    while (st == ST_OK && source->member_next(root.node, &cursor, &name, &value)) {
+        struct label_language *language = &set->languages[set->languages_count];
+
+        if (value.kind != VALUE_OBJECT || name.len > LANGUAGE_TAG_BYTES_MAX) {
+            problems_add(problems, "", "wrong_type", "a catalogue is an object of languages");
+            continue;
+        }
+        st = arena_text_copy(&set->arena, name.data, name.len, &language->tag, err);
+        if (st == ST_OK)
+            st = language_read(source, value.node, set, language, problems, err);
+        set->languages_count++;
+    }
+    return st;
+}
+
+static const struct label_language *find_tag(const struct label_set *set, const char *tag,
+                                             size_t len)
+{
+    for (size_t i = 0; i < set->languages_count; i++)
+        if (set->languages[i].tag.len == len &&
+            strncasecmp(set->languages[i].tag.data, tag, len) == 0)
+            return &set->languages[i];
+    return NULL;
+}
+
+enum status label_set_read(const struct value_source *source, struct value root,
+                           struct label_set *set, struct problems *problems, struct error *err)
+{
+    size_t const before = problems->count;
+    size_t count;
+    enum status st;
+
+    if (root.kind != VALUE_OBJECT) {
+        problems_add(problems, "", "wrong_type", "a catalogue is an object of languages");
+        return error_set(err, ST_INVALID, "the label catalogue is not an object");
+    }
+    count = members_count(source, root);
+    set->languages = arena_alloc(&set->arena, (count + 1) * sizeof *set->languages);
+    st = set->languages == NULL ? error_set(err, ST_NO_MEMORY, "the label catalogue")
+                                : languages_read(source, root, set, problems, err);
+    if (st == ST_OK && find_tag(set, "en", 2) == NULL)
+        problems_add(problems, "/en", "missing", "English is what other languages fall back to");
+    if (st == ST_OK && problems->count > before)
+        st = error_set(err, ST_INVALID, "the label catalogue breaks its rules");
+    if (st != ST_OK)
+        label_set_clear(set);
+    return st;
+}
+
+const struct label_language *label_set_find(const struct label_set *set, struct text locale)
+{
+    size_t len = 0;
+    const struct label_language *found;
+
+    while (len < locale.len && locale.data[len] != '-')
+        len++;
+    found = find_tag(set, locale.data, len);
+    if (found == NULL)
+        found = find_tag(set, "en", 2);
+    assert(found != NULL);
+    return found;
+}
