@@ -1,0 +1,103 @@
+/*
+ * The font set: faces opened once per process, shaped with and cut into subsets by any number of
+ * threads, never changed. Glyph ids are the face's own, in subsets too (retained), so that a page
+ * can be written before it is known which glyphs the whole document needs.
+ *
+ * Client bytes never reach a font parser: faces come from the operator's list only.
+ */
+#ifndef TICKETPRESS_WORKERS_FONT_H
+#define TICKETPRESS_WORKERS_FONT_H
+
+#include "domain/bytes.h"
+#include "domain/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    FONT_FACES_MAX = 64,
+    FONT_FILE_BYTES_MAX = 64 << 20,
+    FONT_GLYPHS_MAX = 65535,
+    FONT_SCALE = 1000, /* PDF glyph space: a thousand units to the em (ISO 32000-1, 9.2.4) */
+};
+
+enum font_weight { FONT_REGULAR, FONT_BOLD, FONT_WEIGHTS };
+
+struct font_set;
+struct hb_font_t;
+
+/* What a PDF font descriptor says of a face (ISO 32000-1, 9.8), in thousandths of an em. */
+struct font_metrics {
+    char postscript_name[64]; /* letters, digits and '-' only */
+    int ascent, descent;      /* descent is negative */
+    int cap_height, x_height;
+    int bbox[4]; /* left, bottom, right, top */
+    int italic_angle;
+    int stem_v;
+    enum font_weight weight;
+    uint32_t units_per_em;
+    uint32_t glyph_count; /* 1..FONT_GLYPHS_MAX */
+};
+
+/*
+ * Open faces from files, in their order of preference.
+ *
+ * In:      paths   count of them, 1..FONT_FACES_MAX; TrueType outlines (a "glyf" table)
+ * Errors:  ST_INVALID    a file is no such font; err names it and the fault
+ *          ST_NOT_FOUND, ST_IO  a file cannot be opened or read; err names it
+ *          ST_TOO_LARGE  a file is over FONT_FILE_BYTES_MAX
+ *          ST_NO_MEMORY
+ */
+MUST_USE enum status font_set_open(const char *const *paths, size_t count, struct font_set **set,
+                                   struct error *err);
+void font_set_free(struct font_set **set);
+
+size_t font_set_faces_count(const struct font_set *set);
+
+/* The first face of that weight, else the first face. Returns: an index below the count. */
+size_t font_set_face(const struct font_set *set, enum font_weight weight);
+
+const struct font_metrics *font_metrics(const struct font_set *set, size_t face);
+
+/* A glyph's advance in units of the face's em. */
+int font_advance(const struct font_set *set, size_t face, uint32_t glyph);
+
+/* The same in thousandths of the em, rounded: what a PDF's widths say. */
+int font_width(const struct font_set *set, size_t face, uint32_t glyph);
+
+/* The lowest code point that the face's character map leads to this glyph; 0 when there is none. */
+uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph);
+
+/* For shaping, in workers/text.c; scaled to the face's em. Immutable, borrowed from the set. */
+struct hb_font_t *font_shaper(const struct font_set *set, size_t face);
+
+/* ---- sets of glyphs ---- */
+
+/* The glyphs of one face that something needs: a bitmap by glyph id. */
+struct glyph_set {
+    uint64_t *words;    /* words_count of them; NULL while empty */
+    size_t words_count; /* fixed by the face: (glyph_count + 63) / 64 */
+};
+
+/* Room for the glyphs of a face. Errors: ST_NO_MEMORY. */
+MUST_USE enum status glyph_set_init(struct glyph_set *glyphs, const struct font_set *set,
+                                    size_t face, struct error *err);
+void glyph_set_clear(struct glyph_set *glyphs);
+void glyph_set_add(struct glyph_set *glyphs, uint32_t glyph);
+bool glyph_set_has(const struct glyph_set *glyphs, uint32_t glyph);
+bool glyph_set_is_empty(const struct glyph_set *glyphs);
+void glyph_set_unite(struct glyph_set *dst, const struct glyph_set *src); /* of the same face */
+
+/*
+ * Cut a face down to some glyphs and what they are composed of, .notdef always among them.
+ *
+ * Out:     file    a TrueType file without hinting, names and layout tables, as PDF embeds it
+ *          glyphs  widened to all glyphs that the file holds
+ * Errors:  ST_NO_MEMORY, ST_LIBRARY  *file is left empty
+ * Threads: any
+ */
+MUST_USE enum status font_subset(const struct font_set *set, size_t face, struct glyph_set *glyphs,
+                                 struct bytes *file, struct error *err);
+
+#endif
