@@ -123,6 +123,60 @@ void key_ring_clear(struct key_ring *ring)
     *ring = (struct key_ring){0};
 }
 
+/* One above the largest, so that the ids of removed keys are not used again while others are left;
+ * else the smallest that is free; -1: there is none. */
+static int next_key_id(const struct key_ring *ring)
+{
+    bool is_used[KEYS_MAX] = {false};
+    int largest = 0;
+
+    for (size_t i = 0; i < ring->keys_count; i++) {
+        is_used[ring->keys[i].id] = true;
+        if (ring->keys[i].id > largest)
+            largest = ring->keys[i].id;
+    }
+    if (largest + 1 < KEYS_MAX)
+        return largest + 1;
+    for (int id = 0; id < KEYS_MAX; id++)
+        if (!is_used[id])
+            return id;
+    return -1;
+}
+
+static enum status key_make(const char *client, int id, int64_t now_s, struct signing_key *key,
+                            struct error *err)
+{
+    if (strlen(client) > KEY_CLIENT_BYTES_MAX)
+        return error_set(err, ST_INVALID, "client: longer than %d bytes", KEY_CLIENT_BYTES_MAX);
+    *key = (struct signing_key){.id = (uint8_t)id,
+                                .secret_len = KEY_SECRET_BYTES_MIN,
+                                .sign_from_s = now_s - now_s % 60,
+                                .verify_until_s = KEY_VERIFY_FOR_EVER};
+    memcpy(key->client, client, strlen(client));
+    return sign_random(key->secret, key->secret_len, err);
+}
+
+enum status key_ring_extend(struct key_ring *ring, const char *client, int64_t now_s,
+                            struct error *err)
+{
+    int const id = next_key_id(ring);
+    struct key_ring extended = {0};
+    enum status st;
+
+    if (id < 0)
+        return error_set(err, ST_INVALID, "the key ring is full: %d keys", KEYS_MAX);
+    extended.keys = calloc(ring->keys_count + 1, sizeof *extended.keys);
+    if (extended.keys == NULL)
+        return error_set(err, ST_NO_MEMORY, "a key ring");
+    extended.keys_count = ring->keys_count + 1;
+    if (ring->keys_count > 0)
+        memcpy(extended.keys, ring->keys, ring->keys_count * sizeof *ring->keys);
+    key_ring_clear(ring);
+    *ring = extended;
+    st = key_make(client, id, now_s, &ring->keys[ring->keys_count - 1], err);
+    return st == ST_OK ? key_ring_check(ring, err) : st;
+}
+
 void event_key_clear(struct event_key *key)
 {
     OPENSSL_cleanse(key, sizeof *key);

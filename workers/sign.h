@@ -54,6 +54,18 @@ void key_ring_clear(struct key_ring *ring);
  */
 MUST_USE enum status key_ring_check(const struct key_ring *ring, struct error *err);
 
+/*
+ * Add a new random key of KEY_SECRET_BYTES_MIN, for signing from the minute of now_s on, with the
+ * next key id (one above the largest, so that an id is not used again soon). An empty ring becomes
+ * one of a single key.
+ *
+ * In:      client  whose key it is; "*" where there is one tenant
+ * Errors:  ST_INVALID    no id is left, or a rule of key_ring_check
+ *          ST_LIBRARY, ST_NO_MEMORY
+ */
+MUST_USE enum status key_ring_extend(struct key_ring *ring, const char *client, int64_t now_s,
+                                     struct error *err);
+
 /* One event's key: what a job keeps and a gate is given. Zero it with event_key_clear. */
 struct event_key {
     uint8_t key_id;

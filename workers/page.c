@@ -1,0 +1,576 @@
+#include "workers/page.h"
+
+#include "domain/utf8.h"
+#include "workers/content.h"
+#include "workers/locale.h"
+#include "workers/qr.h"
+#include "workers/text.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MISSING_GLYPHS_LISTED_MAX = 8, /* of one text; more say nothing new */
+    POINTER_BYTES_MAX = 64,
+};
+
+/* ---- plans ---- */
+
+/* An element with its box in page coordinates. */
+struct placed {
+    const struct layout_element *element;
+    size_t face;
+    int32_t x_mpt, y_mpt; /* bottom left */
+    int32_t w_mpt, h_mpt;
+};
+
+struct page_plan {
+    const struct layout *layout;
+    struct placed *statics; /* statics_count of them, in drawing order */
+    struct placed *slots;   /* behind them in the same array; the QR symbol is the last */
+    size_t statics_count, slots_count;
+    struct placed elements[];
+};
+
+static bool element_is_static(const struct layout_element *element)
+{
+    if (element->kind == LAYOUT_QR || (element->has_when && !field_is_static(element->when)))
+        return false;
+    for (size_t i = 0; i < element->pieces_count; i++)
+        if (!field_is_static(element->pieces[i].field))
+            return false;
+    return true;
+}
+
+static struct placed place(const struct layout *layout, const struct font_set *fonts,
+                           const struct layout_element *element)
+{
+    struct box_um const box = element->box;
+
+    return (struct placed){
+        .element = element,
+        .face = font_set_face(fonts, element->is_bold ? FONT_BOLD : FONT_REGULAR),
+        .x_mpt = mpt_from_um(box.x),
+        .y_mpt = mpt_from_um(layout->page_h_um - box.y - box.h),
+        .w_mpt = mpt_from_um(box.w),
+        .h_mpt = mpt_from_um(box.h),
+    };
+}
+
+enum { PASS_STATICS, PASS_SLOTS, PASS_QR, PASSES };
+
+static int pass_of(const struct layout_element *element)
+{
+    if (element->kind == LAYOUT_QR)
+        return PASS_QR;
+    return element_is_static(element) ? PASS_STATICS : PASS_SLOTS;
+}
+
+enum status page_plan_new(const struct layout *layout, const struct font_set *fonts,
+                          struct page_plan **plan, struct error *err)
+{
+    struct page_plan *made =
+        calloc(1, sizeof *made + layout->elements_count * sizeof made->elements[0]);
+    size_t count = 0;
+
+    if (made == NULL)
+        return error_set(err, ST_NO_MEMORY, "layout %s", layout->name.data);
+    for (int pass = 0; pass < PASSES; pass++) {
+        for (size_t i = 0; i < layout->elements_count; i++)
+            if (pass_of(&layout->elements[i]) == pass)
+                made->elements[count++] = place(layout, fonts, &layout->elements[i]);
+        if (pass == PASS_STATICS)
+            made->statics_count = count;
+    }
+    assert(count == layout->elements_count);
+    made->layout = layout;
+    made->statics = made->elements;
+    made->slots = made->elements + made->statics_count;
+    made->slots_count = count - made->statics_count;
+    *plan = made;
+    return ST_OK;
+}
+
+void page_plan_free(struct page_plan **plan)
+{
+    free(*plan);
+    *plan = NULL;
+}
+
+const struct layout *page_plan_layout(const struct page_plan *plan)
+{
+    return plan->layout;
+}
+
+/* ---- writers ---- */
+
+struct page_writer {
+    const struct font_set *fonts;
+    struct text_setter *setter;
+    struct locale_formatter *locale;
+    struct arena arena; /* one page's texts */
+    struct qr qr;
+    struct qr_rect rects[QR_RECTS_MAX];
+};
+
+enum status page_writer_new(const struct font_set *fonts, struct page_writer **writer,
+                            struct error *err)
+{
+    struct page_writer *made = calloc(1, sizeof *made);
+    enum status st;
+
+    if (made == NULL)
+        return error_set(err, ST_NO_MEMORY, "a page writer");
+    made->fonts = fonts;
+    st = text_setter_new(fonts, &made->setter, err);
+    if (st == ST_OK)
+        st = locale_formatter_new(&made->locale, err);
+    if (st == ST_OK)
+        *writer = made;
+    else
+        page_writer_free(&made);
+    return st;
+}
+
+void page_writer_free(struct page_writer **writer)
+{
+    if (*writer == NULL)
+        return;
+    text_setter_free(&(*writer)->setter);
+    locale_formatter_free(&(*writer)->locale);
+    arena_clear(&(*writer)->arena);
+    free(*writer);
+    *writer = NULL;
+}
+
+/* One page, or static part, while it is written. */
+struct writing {
+    struct page_writer *writer;
+    const struct page_job *job;
+    const struct ticket *ticket; /* NULL in the static part */
+    struct text token;
+    struct content content;
+    struct error *err;
+};
+
+/* ---- fields ---- */
+
+static enum status moment(struct writing *writing, int64_t at_s, enum locale_moment what,
+                          struct text *text)
+{
+    const struct batch *batch = writing->job->batch;
+
+    return locale_moment(writing->writer->locale, batch->locale, batch->event.timezone, at_s, what,
+                         &writing->writer->arena, text, writing->err);
+}
+
+static enum status price(struct writing *writing, struct text *text)
+{
+    const struct ticket *ticket = writing->ticket;
+
+    if (ticket->price_currency[0] == '\0')
+        return ST_OK;
+    if (ticket->price_amount == 0) {
+        *text = writing->job->labels->words[LABEL_FREE];
+        return ST_OK;
+    }
+    return locale_money(writing->writer->locale, writing->job->batch->locale, ticket->price_amount,
+                        ticket->price_currency, &writing->writer->arena, text, writing->err);
+}
+
+/* Fields that are texts as they stand: where the text is, and the member that it came from. */
+static const struct text *plain_field(const struct writing *writing, enum field field)
+{
+    const struct event *event = &writing->job->batch->event;
+    const struct ticket *ticket = writing->ticket;
+
+    switch (field) {
+    case FIELD_EVENT_NAME:
+        return &event->name;
+    case FIELD_EVENT_VENUE:
+        return &event->venue;
+    case FIELD_EVENT_ADDRESS:
+        return &event->address;
+    case FIELD_EVENT_ORGANIZER:
+        return &event->organizer;
+    case FIELD_EVENT_NOTES:
+        return &event->notes;
+    case FIELD_TICKET_ID:
+        return &ticket->id;
+    case FIELD_TICKET_ORDER:
+        return &ticket->order_id;
+    case FIELD_TICKET_HOLDER:
+        return &ticket->holder;
+    case FIELD_TICKET_TYPE:
+        return &ticket->type;
+    case FIELD_TICKET_SECTION:
+        return &ticket->section;
+    case FIELD_TICKET_ROW:
+        return &ticket->row;
+    case FIELD_TICKET_SEAT:
+        return &ticket->number;
+    case FIELD_TICKET_GATE:
+        return &ticket->gate;
+    default:
+        return NULL;
+    }
+}
+
+/* The text of a field; absent (len 0) where the ticket has none. */
+static enum status field_text(struct writing *writing, enum field field, struct text *text)
+{
+    const struct event *event = &writing->job->batch->event;
+    const struct text *plain = plain_field(writing, field);
+
+    *text = (struct text){.data = ""};
+    if (plain != NULL) {
+        if (plain->len > 0)
+            *text = *plain;
+        return ST_OK;
+    }
+    switch (field) {
+    case FIELD_EVENT_DATE:
+        return moment(writing, event->starts_at_s, LOCALE_DATE, text);
+    case FIELD_EVENT_TIME:
+        return moment(writing, event->starts_at_s, LOCALE_TIME, text);
+    case FIELD_EVENT_ZONE:
+        return moment(writing, event->starts_at_s, LOCALE_ZONE, text);
+    case FIELD_EVENT_DOORS:
+        return event->has_doors_at ? moment(writing, event->doors_at_s, LOCALE_TIME, text) : ST_OK;
+    case FIELD_TICKET_PRICE:
+        return price(writing, text);
+    default:
+        assert(!"a field that has no text");
+        return ST_OK;
+    }
+}
+
+static enum status piece_text(struct writing *writing, const struct layout_piece *piece,
+                              struct text *text)
+{
+    switch (piece->field) {
+    case FIELD_LITERAL:
+        *text = piece->literal;
+        return ST_OK;
+    case FIELD_LABEL:
+        *text = writing->job->labels->words[piece->label];
+        return ST_OK;
+    default:
+        return field_text(writing, piece->field, text);
+    }
+}
+
+/* ---- texts ---- */
+
+/* An element's content, and what its pieces came to. */
+struct composed {
+    struct text text; /* empty when the element is to be left out */
+    struct text parts[LAYOUT_PIECES_MAX];
+};
+
+static enum status join(struct writing *writing, const struct layout_element *element, size_t bytes,
+                        struct composed *composed)
+{
+    char *joined = arena_alloc(&writing->writer->arena, bytes + 1);
+    size_t len = 0;
+
+    if (joined == NULL)
+        return error_set(writing->err, ST_NO_MEMORY, "a text");
+    for (size_t i = 0; i < element->pieces_count; i++) {
+        memcpy(joined + len, composed->parts[i].data, composed->parts[i].len);
+        len += composed->parts[i].len;
+    }
+    composed->text = (struct text){.data = joined, .len = len};
+    return ST_OK;
+}
+
+/* Put the pieces together. A content whose every field is absent is left out, with its labels. */
+static enum status compose(struct writing *writing, const struct layout_element *element,
+                           struct composed *composed)
+{
+    size_t fields = 0, fields_present = 0, bytes = 0;
+
+    for (size_t i = 0; i < element->pieces_count; i++) {
+        enum field const field = element->pieces[i].field;
+        enum status st = piece_text(writing, &element->pieces[i], &composed->parts[i]);
+
+        if (st != ST_OK)
+            return st;
+        if (field != FIELD_LITERAL && field != FIELD_LABEL) {
+            fields++;
+            fields_present += composed->parts[i].len > 0;
+        }
+        bytes += composed->parts[i].len;
+    }
+    composed->text = (struct text){0};
+    if (fields > 0 && fields_present == 0)
+        return ST_OK;
+    if (element->pieces_count == 1) {
+        composed->text = composed->parts[0];
+        return ST_OK;
+    }
+    return join(writing, element, bytes, composed);
+}
+
+static bool text_has(struct text text, uint32_t wanted)
+{
+    uint32_t code_point = 0;
+    size_t len;
+
+    while ((len = utf8_decode(text.data, text.len, &code_point)) > 0) {
+        if (code_point == wanted)
+            return true;
+        text.data += len;
+        text.len -= len;
+    }
+    return false;
+}
+
+/* The request's member that a field shows; for what is made of several, the whole request. */
+static void pointer_of(const struct writing *writing, enum field field,
+                       char pointer[POINTER_BYTES_MAX])
+{
+    static const char *const MEMBERS[FIELD_COUNT] = {
+        [FIELD_EVENT_NAME] = "/event/name",
+        [FIELD_EVENT_VENUE] = "/event/venue",
+        [FIELD_EVENT_ADDRESS] = "/event/address",
+        [FIELD_EVENT_ORGANIZER] = "/event/organizer",
+        [FIELD_EVENT_NOTES] = "/event/notes",
+        [FIELD_EVENT_DATE] = "/locale",
+        [FIELD_EVENT_TIME] = "/locale",
+        [FIELD_EVENT_ZONE] = "/locale",
+        [FIELD_EVENT_DOORS] = "/locale",
+        [FIELD_LABEL] = "/locale",
+        [FIELD_LITERAL] = "/layout",
+        [FIELD_TICKET_ID] = "/id",
+        [FIELD_TICKET_ORDER] = "/order_id",
+        [FIELD_TICKET_HOLDER] = "/holder",
+        [FIELD_TICKET_TYPE] = "/type",
+        [FIELD_TICKET_SECTION] = "/seat/section",
+        [FIELD_TICKET_ROW] = "/seat/row",
+        [FIELD_TICKET_SEAT] = "/seat/number",
+        [FIELD_TICKET_GATE] = "/gate",
+        [FIELD_TICKET_PRICE] = "/price",
+    };
+
+    if (field_is_static(field))
+        snprintf(pointer, POINTER_BYTES_MAX, "%s", MEMBERS[field]);
+    else
+        snprintf(pointer, POINTER_BYTES_MAX, "/tickets/%zu%s", writing->ticket->request_index,
+                 MEMBERS[field]);
+}
+
+static void report_missing(struct writing *writing, const struct layout_element *element,
+                           const struct composed *composed, uint32_t code_point)
+{
+    char pointer[POINTER_BYTES_MAX] = "";
+
+    for (size_t i = 0; i < element->pieces_count && pointer[0] == '\0'; i++)
+        if (text_has(composed->parts[i], code_point))
+            pointer_of(writing, element->pieces[i].field, pointer);
+    problems_add(writing->job->problems, pointer, "missing_glyph",
+                 "U+%04X is in none of the fonts; a box is drawn for it", code_point);
+}
+
+static void report_all_missing(struct writing *writing, const struct layout_element *element,
+                               const struct composed *composed, const struct text_block *block)
+{
+    size_t listed = 0;
+
+    for (size_t i = 0; i < block->missing_count && listed < MISSING_GLYPHS_LISTED_MAX; i++) {
+        bool is_repeated = false;
+
+        for (size_t j = 0; j < i && !is_repeated; j++)
+            is_repeated = block->missing[j] == block->missing[i];
+        if (is_repeated)
+            continue;
+        report_missing(writing, element, composed, block->missing[i]);
+        listed++;
+    }
+}
+
+static int32_t mpt_from_units(int64_t units, int32_t size_mpt, int64_t units_per_em)
+{
+    return (int32_t)(units * size_mpt / units_per_em);
+}
+
+/*
+ * The first baseline. At the top and at the bottom the face's whole ascent and descent stay inside
+ * the box, so that stacked accents do too; in the middle the capitals are centred, which is what
+ * the eye sees.
+ */
+static int32_t first_baseline(const struct placed *placed, const struct font_metrics *metrics,
+                              const struct text_block *block)
+{
+    int32_t const ascent = mpt_from_units(metrics->ascent, block->size_mpt, FONT_SCALE);
+    int32_t const descent = mpt_from_units(-metrics->descent, block->size_mpt, FONT_SCALE);
+    int32_t const cap = mpt_from_units(metrics->cap_height, block->size_mpt, FONT_SCALE);
+    int32_t const between = (int32_t)(block->lines_count - 1) * block->leading_mpt;
+
+    switch (placed->element->valign) {
+    case VALIGN_MIDDLE:
+        return placed->y_mpt + (placed->h_mpt - cap + between) / 2;
+    case VALIGN_BOTTOM:
+        return placed->y_mpt + descent + between;
+    default:
+        return placed->y_mpt + placed->h_mpt - ascent;
+    }
+}
+
+static int32_t line_start(const struct placed *placed, const struct font_metrics *metrics,
+                          const struct text_block *block, const struct text_line *line)
+{
+    int32_t const slack =
+        placed->w_mpt - mpt_from_units(line->width, block->size_mpt, metrics->units_per_em);
+
+    switch (placed->element->align) {
+    case ALIGN_CENTER:
+        return placed->x_mpt + slack / 2;
+    case ALIGN_END:
+        return placed->x_mpt + slack;
+    default:
+        return placed->x_mpt;
+    }
+}
+
+static void draw_block(struct writing *writing, const struct placed *placed,
+                       const struct text_block *block)
+{
+    const struct font_set *fonts = writing->writer->fonts;
+    const struct font_metrics *metrics = font_metrics(fonts, block->face);
+    int32_t y = block->lines_count > 0 ? first_baseline(placed, metrics, block) : 0;
+
+    for (size_t i = 0; i < block->lines_count; i++, y -= block->leading_mpt) {
+        const struct text_line *line = &block->lines[i];
+
+        for (size_t g = 0; g < line->glyphs_count; g++)
+            glyph_set_add(&writing->job->glyphs[block->face], line->glyphs[g].id);
+        content_text(&writing->content, fonts, block->face, block->size_mpt, placed->element->color,
+                     line, line_start(placed, metrics, block, line), y);
+    }
+}
+
+static enum status draw_text(struct writing *writing, const struct placed *placed)
+{
+    const struct layout_element *element = placed->element;
+    struct text_fit const fit = {
+        .face = placed->face,
+        .width_mpt = placed->w_mpt,
+        .height_mpt = placed->h_mpt,
+        .size_mpt = element->size_mpt,
+        .floor_mpt = element->floor_mpt,
+        .wrapped_floor_mpt = element->wrapped_floor_mpt,
+        .lines_max = element->lines_max,
+    };
+    struct composed composed;
+    struct text_block block;
+    enum status st = compose(writing, element, &composed);
+
+    if (st == ST_OK)
+        st = text_set(writing->writer->setter, writing->job->batch->locale, composed.text, &fit,
+                      &writing->writer->arena, &block, writing->err);
+    if (st != ST_OK)
+        return st;
+    report_all_missing(writing, element, &composed, &block);
+    draw_block(writing, placed, &block);
+    return ST_OK;
+}
+
+/* ---- the other elements ---- */
+
+static enum status draw_qr(struct writing *writing, const struct placed *placed)
+{
+    static const enum qr_level LEVELS[] = {
+        [LAYOUT_QR_L] = QR_LEVEL_L,
+        [LAYOUT_QR_M] = QR_LEVEL_M,
+        [LAYOUT_QR_Q] = QR_LEVEL_Q,
+        [LAYOUT_QR_H] = QR_LEVEL_H,
+    };
+    struct page_writer *writer = writing->writer;
+    enum status st = qr_encode(writing->token.data, writing->token.len,
+                               LEVELS[placed->element->qr_level], &writer->qr, writing->err);
+
+    if (st == ST_OK)
+        content_qr(&writing->content, &writer->qr, writer->rects,
+                   qr_rects(&writer->qr, writer->rects), placed->x_mpt, placed->y_mpt,
+                   placed->w_mpt);
+    return st;
+}
+
+static void draw_line(struct writing *writing, const struct placed *placed)
+{
+    const struct layout_element *element = placed->element;
+
+    content_line(&writing->content, &(struct content_line){
+                                        .color = element->color,
+                                        .x1_mpt = placed->x_mpt,
+                                        .y1_mpt = placed->y_mpt + placed->h_mpt,
+                                        .x2_mpt = placed->x_mpt + placed->w_mpt,
+                                        .y2_mpt = placed->y_mpt,
+                                        .stroke_mpt = mpt_from_um(element->stroke_um),
+                                        .dash_mpt = mpt_from_um(element->dash_um),
+                                    });
+}
+
+static enum status draw(struct writing *writing, const struct placed *placed)
+{
+    const struct layout_element *element = placed->element;
+
+    if (element->has_when) {
+        struct text text;
+        enum status st = field_text(writing, element->when, &text);
+
+        if (st != ST_OK || text.len == 0)
+            return st;
+    }
+    switch (element->kind) {
+    case LAYOUT_BOX:
+        content_fill_box(&writing->content, element->color, placed->x_mpt, placed->y_mpt,
+                         placed->w_mpt, placed->h_mpt);
+        return ST_OK;
+    case LAYOUT_LINE:
+        draw_line(writing, placed);
+        return ST_OK;
+    case LAYOUT_TEXT:
+        return draw_text(writing, placed);
+    case LAYOUT_QR:
+        return draw_qr(writing, placed);
+    }
+    return ST_OK;
+}
+
+static enum status draw_all(struct writing *writing, const struct placed *elements, size_t count)
+{
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < count && st == ST_OK; i++)
+        st = draw(writing, &elements[i]);
+    arena_reset(&writing->writer->arena);
+    return st == ST_OK ? content_status(&writing->content, writing->err) : st;
+}
+
+enum status page_write_static(struct page_writer *writer, const struct page_plan *plan,
+                              const struct page_job *job, struct bytes *out, struct error *err)
+{
+    struct writing writing = {.writer = writer, .job = job, .err = err};
+    enum status st;
+
+    content_init(&writing.content, out);
+    content_save(&writing.content);
+    st = draw_all(&writing, plan->statics, plan->statics_count);
+    content_restore(&writing.content);
+    return st == ST_OK ? content_status(&writing.content, err) : st;
+}
+
+enum status page_write_ticket(struct page_writer *writer, const struct page_plan *plan,
+                              const struct page_job *job, const struct ticket *ticket,
+                              struct text token, struct bytes *out, struct error *err)
+{
+    struct writing writing = {
+        .writer = writer, .job = job, .ticket = ticket, .token = token, .err = err};
+
+    content_init(&writing.content, out);
+    return draw_all(&writing, plan->slots, plan->slots_count);
+}

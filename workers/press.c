@@ -1,0 +1,730 @@
+#include "workers/press.h"
+
+#include "domain/must.h"
+#include "workers/deflate.h"
+#include "workers/page.h"
+#include "workers/pdf.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a worker's tools ---- */
+
+struct press_worker {
+    struct signer *signer;
+    struct page_writer *writer;
+    struct deflater *deflater;
+    struct bytes content; /* one page, before it is compressed */
+};
+
+enum status press_worker_new(void *fonts, void **worker, struct error *err)
+{
+    struct press_worker *made = calloc(1, sizeof *made);
+    enum status st = made == NULL ? error_set(err, ST_NO_MEMORY, "a worker") : ST_OK;
+
+    if (st == ST_OK)
+        st = signer_new(&made->signer, err);
+    if (st == ST_OK)
+        st = page_writer_new(fonts, &made->writer, err);
+    if (st == ST_OK)
+        st = deflater_new(&made->deflater, err);
+    *worker = made;
+    if (st != ST_OK)
+        press_worker_free(fonts, worker);
+    return st;
+}
+
+void press_worker_free(void *fonts, void **worker)
+{
+    struct press_worker *from = *worker;
+
+    (void)fonts;
+    if (from == NULL)
+        return;
+    signer_free(&from->signer);
+    page_writer_free(&from->writer);
+    deflater_free(&from->deflater);
+    bytes_clear(&from->content);
+    free(from);
+    *worker = NULL;
+}
+
+/* ---- the press ---- */
+
+struct press {
+    struct press_config config;
+    struct pdf_profile *profile;
+    struct page_plan *plans[PRESS_LAYOUTS_MAX]; /* one a layout */
+};
+
+enum status press_new(const struct press_config *config, struct press **press, struct error *err)
+{
+    struct press *made = calloc(1, sizeof *made);
+    enum status st;
+
+    assert(config->layouts_count >= 1 && config->layouts_count <= PRESS_LAYOUTS_MAX);
+    assert(config->slice_tickets >= 1 && config->slice_tickets <= PRESS_SLICE_TICKETS_MAX);
+    if (made == NULL)
+        return error_set(err, ST_NO_MEMORY, "the press");
+    made->config = *config;
+    st = pdf_profile_new(&made->profile, err);
+    for (size_t i = 0; i < config->layouts_count && st == ST_OK; i++)
+        st = page_plan_new(&config->layouts[i], config->fonts, &made->plans[i], err);
+    if (st == ST_OK)
+        *press = made;
+    else
+        press_free(&made);
+    return st;
+}
+
+void press_free(struct press **press)
+{
+    if (*press == NULL)
+        return;
+    for (size_t i = 0; i < PRESS_LAYOUTS_MAX; i++)
+        page_plan_free(&(*press)->plans[i]);
+    pdf_profile_free(&(*press)->profile);
+    free(*press);
+    *press = NULL;
+}
+
+void press_result_clear(struct press_result *result)
+{
+    document_unref(&result->document);
+    problems_clear(&result->problems);
+    *result = (struct press_result){0};
+}
+
+/* ---- jobs ---- */
+
+/* A run of neighbouring tickets, and their finished pages. */
+struct slice {
+    struct task task; /* first: a slice is found again by its task */
+    struct press_job *job;
+    size_t index;              /* in the job */
+    size_t first, count;       /* tickets */
+    struct bytes pages;        /* compressed contents, one behind the other */
+    size_t *ends;              /* count of them: where each content ends in pages */
+    struct glyph_set *glyphs;  /* one a face */
+    struct problems *problems; /* NULL when there are none */
+};
+
+struct press_job {
+    struct task bind; /* first, likewise */
+    struct press *press;
+    struct press_request request;
+    struct batch batch;
+    struct task_group group;
+    struct task **parts; /* the slices' tasks */
+    struct slice *slices;
+    size_t slices_count;
+    atomic_size_t tickets_done;
+
+    /* Who still needs this memory: the job itself until it ends, the handle, and each task whose
+     * thread was given up. The last one to let go frees it. */
+    atomic_size_t holds;
+
+    pthread_mutex_t mutex; /* guards the rest */
+    bool has_ended;
+    enum status failure; /* of the first slice that failed, by its index; ST_OK: none */
+    struct error failure_error;
+    size_t failure_slice;
+
+    const struct document *document; /* the bind's own, until the job ends */
+    struct problems problems;        /* likewise */
+};
+
+static void slice_clear(struct slice *slice, size_t faces_count)
+{
+    bytes_clear(&slice->pages);
+    free(slice->ends);
+    for (size_t face = 0; face < faces_count && slice->glyphs != NULL; face++)
+        glyph_set_clear(&slice->glyphs[face]);
+    free(slice->glyphs);
+    if (slice->problems != NULL)
+        problems_clear(slice->problems);
+    free(slice->problems);
+}
+
+static void job_free(struct press_job *job)
+{
+    size_t const faces_count = font_set_faces_count(job->press->config.fonts);
+
+    for (size_t i = 0; i < job->slices_count && job->slices != NULL; i++)
+        slice_clear(&job->slices[i], faces_count);
+    free(job->slices);
+    free(job->parts);
+    batch_clear(&job->batch);
+    event_key_clear(&job->request.key);
+    document_unref(&job->document);
+    problems_clear(&job->problems);
+    MUST(pthread_mutex_destroy(&job->mutex));
+    free(job);
+}
+
+static void job_hold(struct press_job *job)
+{
+    atomic_fetch_add_explicit(&job->holds, 1, memory_order_relaxed);
+}
+
+static void job_let_go(struct press_job *job)
+{
+    if (atomic_fetch_sub_explicit(&job->holds, 1, memory_order_acq_rel) == 1)
+        job_free(job);
+}
+
+/* ---- glyphs ---- */
+
+static enum status glyph_sets_new(const struct font_set *fonts, struct glyph_set **sets,
+                                  struct error *err)
+{
+    size_t const faces_count = font_set_faces_count(fonts);
+    enum status st = ST_OK;
+
+    *sets = calloc(faces_count, sizeof **sets);
+    if (*sets == NULL)
+        return error_set(err, ST_NO_MEMORY, "sets of glyphs");
+    for (size_t face = 0; face < faces_count && st == ST_OK; face++)
+        st = glyph_set_init(&(*sets)[face], fonts, face, err);
+    return st;
+}
+
+static void glyph_sets_free(const struct font_set *fonts, struct glyph_set **sets)
+{
+    for (size_t face = 0; face < font_set_faces_count(fonts) && *sets != NULL; face++)
+        glyph_set_clear(&(*sets)[face]);
+    free(*sets);
+    *sets = NULL;
+}
+
+/* ---- layouts ---- */
+
+static bool text_equals(struct text a, struct text b)
+{
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+/* The index of a layout by name; layouts_count when there is none. */
+static size_t find_layout(const struct press *press, struct text name)
+{
+    size_t i = 0;
+
+    while (i < press->config.layouts_count && !text_equals(press->config.layouts[i].name, name))
+        i++;
+    return i;
+}
+
+static size_t layout_of(const struct press_job *job, const struct ticket *ticket)
+{
+    return find_layout(job->press, ticket->layout.len > 0 ? ticket->layout : job->batch.layout);
+}
+
+static enum status check_layouts(const struct press *press, const struct batch *batch,
+                                 struct problems *problems, struct error *err)
+{
+    size_t const before = problems->count;
+
+    if (find_layout(press, batch->layout) == press->config.layouts_count)
+        problems_add(problems, "/layout", "unknown_layout", "no layout is called \"%s\"",
+                     batch->layout.data);
+    for (size_t i = 0; i < batch->tickets_count; i++) {
+        const struct ticket *ticket = &batch->tickets[i];
+        char pointer[64];
+
+        if (ticket->layout.len == 0 ||
+            find_layout(press, ticket->layout) < press->config.layouts_count)
+            continue;
+        snprintf(pointer, sizeof pointer, "/tickets/%zu/layout", ticket->request_index);
+        problems_add(problems, pointer, "unknown_layout", "no layout is called \"%s\"",
+                     ticket->layout.data);
+    }
+    if (problems->count > before)
+        return error_set(err, ST_INVALID, "a layout is not known");
+    return ST_OK;
+}
+
+/* ---- slices ---- */
+
+static struct slice *slice_from(struct task *task)
+{
+    return (struct slice *)(void *)task;
+}
+
+static struct token_claims claims_of(const struct press_job *job, const struct ticket *ticket)
+{
+    struct token_claims claims = {
+        .key_id = job->request.key.key_id,
+        .issue = ticket->issue,
+        .event_id_len = (uint8_t)job->batch.event.id.len,
+        .ticket_id_len = (uint8_t)ticket->id.len,
+        .has_valid_from = ticket->has_valid_from,
+        .has_valid_until = ticket->has_valid_until,
+        .valid_from_min = ticket->valid_from_min,
+        .valid_until_min = ticket->valid_until_min,
+    };
+
+    assert(job->batch.event.id.len <= TOKEN_ID_BYTES_MAX && ticket->id.len <= TOKEN_ID_BYTES_MAX);
+    memcpy(claims.event_id, job->batch.event.id.data, job->batch.event.id.len);
+    memcpy(claims.ticket_id, ticket->id.data, ticket->id.len);
+    return claims;
+}
+
+static enum status print_ticket(struct press_worker *worker, const struct press_job *job,
+                                const struct page_job *pages, const struct ticket *ticket,
+                                struct bytes *out, struct error *err)
+{
+    struct token_claims const claims = claims_of(job, ticket);
+    const struct page_plan *plan = job->press->plans[layout_of(job, ticket)];
+    char token[TOKEN_CHARS_MAX + 1];
+    size_t token_len;
+    enum status st =
+        signer_token(worker->signer, &job->request.key, &claims, token, &token_len, err);
+
+    worker->content.len = 0;
+    if (st == ST_OK)
+        st = page_write_ticket(worker->writer, plan, pages, ticket, (struct text){token, token_len},
+                               &worker->content, err);
+    if (st == ST_OK)
+        st = deflate_append(worker->deflater, DEFLATE_FAST, worker->content.data,
+                            worker->content.len, out, err);
+    return st;
+}
+
+static enum status print_tickets(struct slice *slice, struct press_worker *worker,
+                                 const struct page_job *pages, struct error *err)
+{
+    struct press_job *job = slice->job;
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < slice->count && st == ST_OK; i++) {
+        st = task_should_stop(&slice->task, err);
+        if (st == ST_OK)
+            st = print_ticket(worker, job, pages, &job->batch.tickets[slice->first + i],
+                              &slice->pages, err);
+        slice->ends[i] = slice->pages.len;
+        if (st == ST_OK)
+            atomic_fetch_add_explicit(&job->tickets_done, 1, memory_order_relaxed);
+    }
+    return st;
+}
+
+static enum status keep_problems(struct slice *slice, struct problems *problems, struct error *err)
+{
+    if (problems->count == 0)
+        return ST_OK;
+    slice->problems = calloc(1, sizeof *slice->problems);
+    if (slice->problems == NULL)
+        return error_set(err, ST_NO_MEMORY, "a list of problems");
+    problems_append_copy(slice->problems, problems);
+    return ST_OK;
+}
+
+static enum status slice_run(struct task *task, void *context, struct error *err)
+{
+    struct slice *slice = slice_from(task);
+    const struct press_job *job = slice->job;
+    const struct press_config *config = &job->press->config;
+    struct problems problems = {0};
+    enum status st = glyph_sets_new(config->fonts, &slice->glyphs, err);
+
+    slice->ends = calloc(slice->count, sizeof *slice->ends);
+    if (st == ST_OK && slice->ends == NULL)
+        st = error_set(err, ST_NO_MEMORY, "a slice");
+    if (st == ST_OK)
+        st = print_tickets(slice, context,
+                           &(struct page_job){
+                               .batch = &job->batch,
+                               .labels = label_set_find(config->labels, job->batch.locale),
+                               .glyphs = slice->glyphs,
+                               .problems = &problems,
+                           },
+                           err);
+    if (st == ST_OK)
+        st = keep_problems(slice, &problems, err);
+    problems_clear(&problems);
+    return st;
+}
+
+/* ---- the bind ---- */
+
+static struct press_job *job_from(struct task *task)
+{
+    return (struct press_job *)(void *)task;
+}
+
+/* Everything that the bind makes and drops again. */
+struct binding {
+    struct press_job *job;
+    struct press_worker *worker;
+    struct error *err;
+    struct glyph_set *glyphs; /* one a face: of the whole document */
+    struct pdf_page *pages;
+    struct pdf_static statics[PDF_STATICS_MAX];
+    struct bytes static_contents[PDF_STATICS_MAX];
+    size_t static_of_layout[PRESS_LAYOUTS_MAX]; /* index + 1; 0: not used so far */
+    size_t statics_count;
+    struct pdf_font *fonts;
+    struct bytes *font_files; /* one a face */
+    size_t fonts_count;
+};
+_Static_assert((int)PRESS_LAYOUTS_MAX <= (int)PDF_STATICS_MAX, "a static part for each layout");
+
+static enum status bind_static(struct binding *binding, size_t layout)
+{
+    struct press_job *job = binding->job;
+    const struct page_plan *plan = job->press->plans[layout];
+    struct page_job const pages = {
+        .batch = &job->batch,
+        .labels = label_set_find(job->press->config.labels, job->batch.locale),
+        .glyphs = binding->glyphs,
+        .problems = &job->problems,
+    };
+    struct bytes *content = &binding->worker->content;
+    struct bytes *deflated = &binding->static_contents[binding->statics_count];
+    enum status st;
+
+    content->len = 0;
+    st = page_write_static(binding->worker->writer, plan, &pages, content, binding->err);
+    if (st == ST_OK)
+        st = deflate_append(binding->worker->deflater, DEFLATE_SMALL, content->data, content->len,
+                            deflated, binding->err);
+    if (st != ST_OK)
+        return st;
+    binding->statics[binding->statics_count++] = (struct pdf_static){
+        .content = {deflated->data, deflated->len},
+        .page_w_mpt = mpt_from_um(page_plan_layout(plan)->page_w_um),
+        .page_h_mpt = mpt_from_um(page_plan_layout(plan)->page_h_um),
+    };
+    binding->static_of_layout[layout] = binding->statics_count;
+    return ST_OK;
+}
+
+static enum status bind_pages(struct binding *binding)
+{
+    struct press_job *job = binding->job;
+    size_t page = 0;
+    enum status st = ST_OK;
+
+    binding->pages = calloc(job->batch.tickets_count, sizeof *binding->pages);
+    if (binding->pages == NULL)
+        return error_set(binding->err, ST_NO_MEMORY, "a document's pages");
+    for (size_t s = 0; s < job->slices_count && st == ST_OK; s++) {
+        const struct slice *slice = &job->slices[s];
+        size_t begin = 0;
+
+        for (size_t i = 0; i < slice->count && st == ST_OK; i++, page++) {
+            size_t const layout = layout_of(job, &job->batch.tickets[page]);
+
+            if (binding->static_of_layout[layout] == 0)
+                st = bind_static(binding, layout);
+            binding->pages[page] = (struct pdf_page){
+                .content = {slice->pages.data + begin, slice->ends[i] - begin},
+                .static_index = (uint32_t)binding->static_of_layout[layout] - 1,
+            };
+            begin = slice->ends[i];
+        }
+    }
+    return st;
+}
+
+static enum status bind_fonts(struct binding *binding)
+{
+    const struct font_set *fonts = binding->job->press->config.fonts;
+    size_t const faces_count = font_set_faces_count(fonts);
+    enum status st = ST_OK;
+
+    binding->fonts = calloc(faces_count, sizeof *binding->fonts);
+    binding->font_files = calloc(faces_count, sizeof *binding->font_files);
+    if (binding->fonts == NULL || binding->font_files == NULL)
+        return error_set(binding->err, ST_NO_MEMORY, "a document's fonts");
+    for (size_t face = 0; face < faces_count && st == ST_OK; face++) {
+        struct bytes *file = &binding->font_files[face];
+
+        if (glyph_set_is_empty(&binding->glyphs[face]))
+            continue;
+        st = font_subset(fonts, face, &binding->glyphs[face], file, binding->err);
+        binding->fonts[binding->fonts_count++] = (struct pdf_font){
+            .face = face,
+            .glyphs = &binding->glyphs[face],
+            .file = {file->data, file->len},
+        };
+    }
+    return st;
+}
+
+/* In slice order, so that they are the same whichever thread found them. */
+static void gather_slices(struct binding *binding)
+{
+    struct press_job *job = binding->job;
+
+    for (size_t s = 0; s < job->slices_count; s++) {
+        const struct slice *slice = &job->slices[s];
+
+        for (size_t face = 0; face < font_set_faces_count(job->press->config.fonts); face++)
+            glyph_set_unite(&binding->glyphs[face], &slice->glyphs[face]);
+        if (slice->problems != NULL)
+            problems_append_copy(&job->problems, slice->problems);
+    }
+}
+
+static enum status bind_document(struct binding *binding)
+{
+    struct press_job *job = binding->job;
+    struct pdf_input const input = {
+        .title = job->batch.event.name,
+        .language = job->batch.locale,
+        .set = job->press->config.fonts,
+        .fonts = binding->fonts,
+        .fonts_count = binding->fonts_count,
+        .statics = binding->statics,
+        .statics_count = binding->statics_count,
+        .pages = binding->pages,
+        .pages_count = job->batch.tickets_count,
+    };
+    struct bytes bytes = {0};
+    uint8_t digest[SHA256_BYTES];
+    enum status st = pdf_write(&input, job->press->profile, binding->worker->deflater, &bytes,
+                               digest, binding->err);
+
+    if (st == ST_OK)
+        st = document_new_move(&bytes, job->batch.tickets_count, digest, &job->document,
+                               binding->err);
+    bytes_clear(&bytes);
+    return st;
+}
+
+static void binding_clear(struct binding *binding)
+{
+    const struct font_set *fonts = binding->job->press->config.fonts;
+
+    glyph_sets_free(fonts, &binding->glyphs);
+    for (size_t i = 0; i < binding->statics_count + 1 && i < PDF_STATICS_MAX; i++)
+        bytes_clear(&binding->static_contents[i]);
+    for (size_t i = 0; i < font_set_faces_count(fonts) && binding->font_files != NULL; i++)
+        bytes_clear(&binding->font_files[i]);
+    free(binding->font_files);
+    free(binding->fonts);
+    free(binding->pages);
+}
+
+static enum status refuse_missing_glyphs(const struct press_job *job, struct error *err)
+{
+    if (job->problems.count == 0 || job->batch.on_missing_glyph != ON_MISSING_GLYPH_REJECT)
+        return ST_OK;
+    return error_set(err, ST_INVALID,
+                     "%zu characters are in none of the fonts, and on_missing_glyph is \"reject\"",
+                     job->problems.count);
+}
+
+static enum status bind_run(struct task *task, void *context, struct error *err)
+{
+    struct binding binding = {.job = job_from(task), .worker = context, .err = err};
+    enum status st = glyph_sets_new(binding.job->press->config.fonts, &binding.glyphs, err);
+
+    if (st == ST_OK) {
+        gather_slices(&binding);
+        st = bind_pages(&binding);
+    }
+    if (st == ST_OK)
+        st = task_should_stop(task, err);
+    if (st == ST_OK)
+        st = refuse_missing_glyphs(binding.job, err);
+    if (st == ST_OK)
+        st = bind_fonts(&binding);
+    if (st == ST_OK)
+        st = bind_document(&binding);
+    binding_clear(&binding);
+    return st;
+}
+
+/* ---- how jobs end ---- */
+
+/* Remember why the job will fail. Of several causes the one of the earliest slice counts, and a
+ * cancellation only when there is no other. */
+static void note_failure(struct press_job *job, size_t slice, enum status status,
+                         const struct error *err)
+{
+    bool is_first;
+
+    MUST(pthread_mutex_lock(&job->mutex));
+    is_first = job->failure == ST_OK || (job->failure == ST_CANCELLED && status != ST_CANCELLED) ||
+               (status != ST_CANCELLED && slice < job->failure_slice);
+    if (is_first) {
+        job->failure = status;
+        job->failure_error = *err;
+        job->failure_slice = slice;
+    }
+    MUST(pthread_mutex_unlock(&job->mutex));
+}
+
+static void mark_ended(struct press_job *job)
+{
+    MUST(pthread_mutex_lock(&job->mutex));
+    job->has_ended = true;
+    MUST(pthread_mutex_unlock(&job->mutex));
+}
+
+static void slice_done_take(struct task *task, enum status status, const struct error *err)
+{
+    struct slice *slice = slice_from(task);
+
+    if (status != ST_OK)
+        note_failure(slice->job, slice->index, status, err);
+}
+
+static void slice_given_up(struct task *task, const struct error *err)
+{
+    struct slice *slice = slice_from(task);
+
+    job_hold(slice->job); /* the hung thread's, dropped in late_take */
+    note_failure(slice->job, slice->index, ST_TIMED_OUT, err);
+}
+
+static void slice_late_take(struct task *task)
+{
+    job_let_go(slice_from(task)->job);
+}
+
+/* The bind's completion comes after all others' and is the job's end. */
+static void bind_done_take(struct task *task, enum status status, const struct error *err)
+{
+    struct press_job *job = job_from(task);
+    struct press_result result = {.status = status, .document = job->document};
+
+    job->document = NULL;
+    result.problems = job->problems;
+    job->problems = (struct problems){0};
+    if (status != ST_OK) {
+        note_failure(job, SIZE_MAX, status, err);
+        result.status = job->failure;
+        result.error = job->failure_error;
+    }
+    mark_ended(job);
+    job->request.done(job->request.user, &result);
+    press_result_clear(&result);
+    job_let_go(job);
+}
+
+static void bind_given_up(struct task *task, const struct error *err)
+{
+    struct press_job *job = job_from(task);
+    struct press_result result = {.status = ST_TIMED_OUT, .error = *err};
+
+    mark_ended(job); /* the job's own hold is the hung thread's now */
+    job->request.done(job->request.user, &result);
+    press_result_clear(&result);
+}
+
+static void bind_late_take(struct task *task)
+{
+    job_let_go(job_from(task));
+}
+
+/* ---- submitting ---- */
+
+static void plan_slices(struct press_job *job, size_t tickets_count, size_t slice_tickets)
+{
+    for (size_t i = 0; i < job->slices_count; i++) {
+        struct slice *slice = &job->slices[i];
+        size_t const left = tickets_count - i * slice_tickets;
+
+        *slice = (struct slice){
+            .task = {.run = slice_run,
+                     .done_take = slice_done_take,
+                     .given_up = slice_given_up,
+                     .late_take = slice_late_take},
+            .job = job,
+            .index = i,
+            .first = i * slice_tickets,
+            .count = left < slice_tickets ? left : slice_tickets,
+        };
+        job->parts[i] = &slice->task;
+    }
+    job->bind = (struct task){.run = bind_run,
+                              .done_take = bind_done_take,
+                              .given_up = bind_given_up,
+                              .late_take = bind_late_take};
+}
+
+static enum status job_new(struct press *press, const struct press_request *request,
+                           size_t tickets_count, struct press_job **job, struct error *err)
+{
+    size_t const slice_tickets = press->config.slice_tickets;
+    struct press_job *made = calloc(1, sizeof *made);
+
+    if (made == NULL)
+        return error_set(err, ST_NO_MEMORY, "a job");
+    made->press = press;
+    made->request = *request;
+    made->slices_count = (tickets_count + slice_tickets - 1) / slice_tickets;
+    made->slices = calloc(made->slices_count, sizeof *made->slices);
+    made->parts = calloc(made->slices_count, sizeof *made->parts);
+    MUST(pthread_mutex_init(&made->mutex, NULL));
+    if (made->slices == NULL || made->parts == NULL) {
+        job_free(made);
+        return error_set(err, ST_NO_MEMORY, "a job of %zu tickets", tickets_count);
+    }
+    plan_slices(made, tickets_count, slice_tickets);
+    made->group = (struct task_group){
+        .lane = request->lane,
+        .client = request->client,
+        .parts = made->parts,
+        .parts_count = made->slices_count,
+        .last = &made->bind,
+        .last_is_heavy = made->slices_count > 1,
+    };
+    atomic_init(&made->holds, 2); /* the job's own and the handle's */
+    *job = made;
+    return ST_OK;
+}
+
+enum status press_submit_move(struct press *press, const struct press_request *request,
+                              struct batch *batch, struct press_job **job,
+                              struct problems *problems, struct error *err)
+{
+    struct press_job *made = NULL;
+    struct task_group *group;
+    enum status st = check_layouts(press, batch, problems, err);
+
+    assert(batch->tickets_count >= 1 && request->done != NULL);
+    if (st == ST_OK)
+        st = job_new(press, request, batch->tickets_count, &made, err);
+    if (st != ST_OK)
+        return st;
+    batch_move(&made->batch, batch);
+    group = &made->group;
+    *job = made; /* before any thread can end the job and use the handle */
+    st = pool_submit_take(press->config.pool, &group, err);
+    if (st != ST_OK) {
+        *job = NULL;
+        batch_move(batch, &made->batch);
+        job_free(made);
+    }
+    return st;
+}
+
+size_t press_job_tickets_done(const struct press_job *job)
+{
+    return atomic_load_explicit(&job->tickets_done, memory_order_relaxed);
+}
+
+void press_job_cancel(struct press_job *job)
+{
+    /* Under the lock the bind cannot complete, so that the group is alive; completions of slices do
+     * not come from this call while it is held, because the pool hands them to its own threads. */
+    MUST(pthread_mutex_lock(&job->mutex));
+    if (!job->has_ended)
+        pool_cancel(job->press->config.pool, &job->group);
+    MUST(pthread_mutex_unlock(&job->mutex));
+}
+
+void press_job_release(struct press_job **job)
+{
+    if (*job != NULL)
+        job_let_go(*job);
+    *job = NULL;
+}

@@ -1,0 +1,97 @@
+/*
+ * The press: a batch in, one document out, on the pool's threads. The batch is cut into slices of
+ * tickets; each slice is one task (sign, encode the symbol, lay out, compress); the task behind the
+ * last slice binds their pages into the document. Which thread did what never shows in the bytes.
+ */
+#ifndef TICKETPRESS_WORKERS_PRESS_H
+#define TICKETPRESS_WORKERS_PRESS_H
+
+#include "domain/batch.h"
+#include "domain/labels.h"
+#include "domain/layout.h"
+#include "domain/problems.h"
+#include "workers/document.h"
+#include "workers/font.h"
+#include "workers/pool.h"
+#include "workers/sign.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PRESS_LAYOUTS_MAX = 64,
+    PRESS_SLICE_TICKETS_MAX = 1000,
+};
+
+/* A worker's own tools, as pool_config's context_new and context_free make them; their user is the
+ * struct font_set. */
+enum status press_worker_new(void *fonts, void **worker, struct error *err);
+void press_worker_free(void *fonts, void **worker);
+
+struct press;
+
+/* All borrowed as long as the press lives. */
+struct press_config {
+    struct pool *pool; /* with the worker functions above */
+    const struct font_set *fonts;
+    const struct label_set *labels;
+    const struct layout *layouts; /* layouts_count of them, 1..PRESS_LAYOUTS_MAX */
+    size_t layouts_count;
+    size_t slice_tickets; /* 1..PRESS_SLICE_TICKETS_MAX */
+};
+
+/* Errors: ST_NO_MEMORY, ST_LIBRARY. */
+MUST_USE enum status press_new(const struct press_config *config, struct press **press,
+                               struct error *err);
+
+/* Every job must have ended, unless one of its threads was given up: then the press must not be
+ * freed. */
+void press_free(struct press **press);
+
+/* How a job ended. */
+struct press_result {
+    enum status status;              /* ST_OK: there is a document */
+    struct error error;              /* empty when ST_OK */
+    const struct document *document; /* one reference, the receiver's */
+    struct problems problems;        /* the receiver's; also with ST_OK, such as missing glyphs */
+};
+void press_result_clear(struct press_result *result);
+
+struct press_request {
+    enum pool_lane lane;
+    uint64_t client;      /* round-robin key */
+    struct event_key key; /* what this batch is signed with; copied */
+
+    /* The end of the job, exactly once, on a worker or the pool's watchdog. The receiver moves out
+     * what it keeps and clears the rest. It may submit, cancel and release. */
+    void (*done)(void *user, struct press_result *result);
+    void *user;
+};
+
+struct press_job;
+
+/*
+ * Accept a batch.
+ *
+ * In:      batch  as batch_read made it; moved (left zeroed) on success
+ * Out:     job    a handle to watch and cancel with, to be released; the job does not depend on it
+ *          problems  an unknown layout, with its pointer
+ * Errors:  ST_INVALID    a layout is not known
+ *          ST_BUSY       the pool's queue is full or it stops
+ *          ST_NO_MEMORY  *batch is untouched and done is not called, in each case
+ * Threads: any
+ */
+MUST_USE enum status press_submit_move(struct press *press, const struct press_request *request,
+                                       struct batch *batch, struct press_job **job,
+                                       struct problems *problems, struct error *err);
+
+/* Tickets whose pages are finished. Threads: any. */
+size_t press_job_tickets_done(const struct press_job *job);
+
+/* Ask the job to end at the next ticket; no effect once it has ended. Threads: any. */
+void press_job_cancel(struct press_job *job);
+
+/* Let the handle go and NULL it. Threads: any. */
+void press_job_release(struct press_job **job);
+
+#endif
