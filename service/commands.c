@@ -3,6 +3,7 @@
 #include "domain/civil_time.h"
 #include "domain/id.h"
 #include "service/config_json.h"
+#include "service/file.h"
 #include "workers/sign.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- exit codes ---- */
 
@@ -382,61 +384,6 @@ static enum status store_open(const struct settings *settings, struct key_store 
     return st;
 }
 
-/* One above the largest, so that the ids of removed keys are not used again while others are left;
- * else the smallest that is free; -1: there is none. */
-static int next_key_id(const struct key_ring *ring)
-{
-    bool is_used[KEYS_MAX] = {false};
-    int largest = 0;
-
-    for (size_t i = 0; i < ring->keys_count; i++) {
-        is_used[ring->keys[i].id] = true;
-        if (ring->keys[i].id > largest)
-            largest = ring->keys[i].id;
-    }
-    if (largest + 1 < KEYS_MAX)
-        return largest + 1;
-    for (int id = 0; id < KEYS_MAX; id++)
-        if (!is_used[id])
-            return id;
-    return -1;
-}
-
-static enum status key_make(const char *client, int id, int64_t now_s, struct signing_key *key,
-                            struct error *err)
-{
-    if (strlen(client) > KEY_CLIENT_BYTES_MAX)
-        return error_set(err, ST_INVALID, "--client: longer than %d bytes", KEY_CLIENT_BYTES_MAX);
-    *key = (struct signing_key){.id = (uint8_t)id,
-                                .secret_len = KEY_SECRET_BYTES_MIN,
-                                .sign_from_s = now_s - now_s % 60,
-                                .verify_until_s = KEY_VERIFY_FOR_EVER};
-    memcpy(key->client, client, strlen(client));
-    return sign_random(key->secret, key->secret_len, err);
-}
-
-/* One key more, behind the others. */
-static enum status ring_extend(struct key_ring *ring, const char *client, int64_t now_s,
-                               struct error *err)
-{
-    int const id = next_key_id(ring);
-    struct key_ring extended = {0};
-    enum status st;
-
-    if (id < 0)
-        return error_set(err, ST_INVALID, "the key ring is full: %d keys", KEYS_MAX);
-    extended.keys = calloc(ring->keys_count + 1, sizeof *extended.keys);
-    if (extended.keys == NULL)
-        return error_set(err, ST_NO_MEMORY, "a key ring");
-    extended.keys_count = ring->keys_count + 1;
-    if (ring->keys_count > 0)
-        memcpy(extended.keys, ring->keys, ring->keys_count * sizeof *ring->keys);
-    key_ring_clear(ring);
-    *ring = extended;
-    st = key_make(client, id, now_s, &ring->keys[ring->keys_count - 1], err);
-    return st == ST_OK ? key_ring_check(ring, err) : st;
-}
-
 static enum exit_code run_keygen(const struct arguments *arguments, const struct settings *settings)
 {
     const char *client = arguments->values[OPTION_CLIENT];
@@ -448,9 +395,10 @@ static enum exit_code run_keygen(const struct arguments *arguments, const struct
     if (settings->signing_keys != NULL)
         st = key_ring_read(settings->signing_keys, &ring, &err);
     if (st == ST_OK)
-        st = ring_extend(&ring, client != NULL ? client : "*", time(NULL), &err);
+        st = key_ring_extend(&ring, client != NULL ? client : "*", time(NULL), &err);
     code = st == ST_OK ? EXIT_OK : command_fail(&err, STAGE_SETUP);
-    if (st == ST_OK && key_ring_print(stdout, &ring, &err) != ST_OK)
+    if (st == ST_OK && (file_make_private(STDOUT_FILENO, &err) != ST_OK ||
+                        key_ring_print(stdout, &ring, &err) != ST_OK))
         code = command_fail(&err, STAGE_WORK);
     key_ring_clear(&ring);
     return code;
@@ -500,7 +448,8 @@ static enum exit_code run_event_key(const struct arguments *arguments,
     if (st == ST_OK)
         st = event_keys_derive(store, arguments->values[OPTION_CLIENT], event_id, &keys, &err);
     code = st == ST_OK ? EXIT_OK : command_fail(&err, STAGE_SETUP);
-    if (st == ST_OK && event_keys_print(stdout, &keys, &err) != ST_OK)
+    if (st == ST_OK && (file_make_private(STDOUT_FILENO, &err) != ST_OK ||
+                        event_keys_print(stdout, &keys, &err) != ST_OK))
         code = command_fail(&err, STAGE_WORK);
     event_keys_clear(&keys);
     key_store_free(&store);

@@ -29,9 +29,15 @@ static const struct setting SETTINGS[] = {
     {.name = "signing-keys",
      .kind = SETTING_PATH,
      .offset = AT(signing_keys),
-     .default_text = "none",
+     .default_text = "a development key in data",
      .meaning = "key ring file",
      .users = USED_BY_ALL},
+    {.name = "data",
+     .kind = SETTING_PATH,
+     .offset = AT(data),
+     .default_text = "$STATE_DIRECTORY or ./ticketpress-data",
+     .meaning = "directory of the program's own files, such as the development key",
+     .users = USED_BY_RENDER},
     {.name = "fonts",
      .kind = SETTING_PATHS,
      .offset = AT(fonts),
@@ -414,6 +420,23 @@ static const char *config_path(const struct settings_sources *sources)
     return NULL;
 }
 
+/* The directory that a service manager gives (systemd.exec, StateDirectory=), else one here. */
+static enum status data_default(struct settings *settings, const char *const *environment,
+                                struct error *err)
+{
+    static const char GIVEN[] = "STATE_DIRECTORY=";
+    const char *path = "ticketpress-data";
+    struct text copy = {0};
+    enum status st;
+
+    for (; environment != NULL && *environment != NULL; environment++)
+        if (strncmp(*environment, GIVEN, sizeof GIVEN - 1) == 0)
+            path = *environment + sizeof GIVEN - 1;
+    st = arena_text_copy(&settings->arena, path, strlen(path), &copy, err);
+    settings->data = copy.data;
+    return st;
+}
+
 /* ---- the command line ---- */
 
 /* The values of one setting, gathered where the first stands. */
@@ -464,7 +487,9 @@ enum status settings_load(const struct settings_sources *sources, struct setting
 
     *settings = (struct settings){0};
     defaults_set(settings);
-    st = file_apply(settings, config_path(sources), err);
+    st = data_default(settings, sources->environment, err);
+    if (st == ST_OK)
+        st = file_apply(settings, config_path(sources), err);
     if (st == ST_OK)
         st = environment_apply(settings, sources->environment, err);
     if (st == ST_OK)
@@ -511,14 +536,16 @@ static void range_text(const struct setting *setting, char *text, size_t text_by
 void settings_print_help(FILE *out, unsigned users)
 {
     for (size_t i = 0; i < SETTINGS_COUNT; i++) {
-        char given[64], range[80];
+        const struct setting *setting = &SETTINGS[i];
+        char option[SETTING_NAME_BYTES_MAX + 8], given[64], range[80];
 
-        if ((SETTINGS[i].users & users) == 0)
+        if ((setting->users & users) == 0)
             continue;
-        default_value_text(&SETTINGS[i], given, sizeof given);
-        range_text(&SETTINGS[i], range, sizeof range);
-        fprintf(out, "  --%-22s %s\n%27s(%s; default: %s)\n", SETTINGS[i].name, SETTINGS[i].meaning,
-                "", range, given);
+        snprintf(option, sizeof option, "%s %s", setting->name, is_number(setting) ? "N" : "PATH");
+        default_value_text(setting, given, sizeof given);
+        range_text(setting, range, sizeof range);
+        fprintf(out, "  --%-22s %s\n%27s(%s; default: %s)\n", option, setting->meaning, "", range,
+                given);
     }
 }
 

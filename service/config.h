@@ -23,7 +23,8 @@ struct path_list {
 /* Numbers are within the ranges of the table. */
 struct settings {
     struct arena arena;       /* owns every text below */
-    const char *signing_keys; /* path of the key ring; NULL: none named */
+    const char *data;         /* directory of the program's own files */
+    const char *signing_keys; /* path of the key ring; NULL: the development key in data */
     struct path_list fonts;   /* in fallback order; count 0: the default list */
     const char *layouts;      /* directory; NULL: built-in layouts only */
     int64_t workers;          /* threads */

@@ -3,6 +3,7 @@
 #include "domain/civil_time.h"
 #include "domain/id.h"
 #include "domain/utf8.h"
+#include "service/batch_json.h"
 #include "service/file.h"
 
 #include <assert.h>
@@ -688,8 +689,7 @@ static enum status file_error(const char *path, const struct problems *problems,
                               struct error *err)
 {
     if (before < problems->listed_count)
-        return error_set(err, ST_INVALID, "%s: %s: %s", path,
-                         problems->listed[before].pointer.data,
+        return error_set(err, ST_INVALID, "%s: %s: %s", path, problems->listed[before].pointer.data,
                          problems->listed[before].detail.data);
     return error_set(err, ST_INVALID, "%s: breaks its rules", path);
 }

@@ -129,6 +129,16 @@ enum status file_read_secret(const char *path, size_t bytes_max, struct bytes *b
     return st;
 }
 
+enum status file_make_private(int fd, struct error *err)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0 ||
+        (S_ISREG(info.st_mode) && fchmod(fd, info.st_mode & (S_IRUSR | S_IWUSR)) != 0))
+        return error_set(err, ST_IO, "keeping a file of keys from others: %s", strerror(errno));
+    return ST_OK;
+}
+
 void file_secret_clear(struct bytes *bytes)
 {
     if (bytes->data != NULL)

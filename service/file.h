@@ -33,6 +33,14 @@ MUST_USE enum status file_read(const char *path, size_t bytes_max, struct bytes 
 MUST_USE enum status file_read_secret(const char *path, size_t bytes_max, struct bytes *bytes,
                                       struct error *err);
 
+/*
+ * Before secrets are written to an open file: if it is a regular one, as behind a shell's `>`, take
+ * all rights on it from everybody but its owner.
+ *
+ * Errors:  ST_IO  it cannot be done
+ */
+MUST_USE enum status file_make_private(int fd, struct error *err);
+
 /* Zero the contents and free them; the struct is left zeroed. */
 void file_secret_clear(struct bytes *bytes);
 

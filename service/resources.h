@@ -1,0 +1,37 @@
+/*
+ * What the running program needs beside itself: its own data (layouts, labels, the list of fonts),
+ * found from where the program lies, and what the settings add. Loaded once at the start; a broken
+ * file stops the start by its name.
+ */
+#ifndef TICKETPRESS_SERVICE_RESOURCES_H
+#define TICKETPRESS_SERVICE_RESOURCES_H
+
+#include "domain/labels.h"
+#include "domain/layout.h"
+#include "domain/status.h"
+#include "service/config.h"
+#include "workers/font.h"
+#include "workers/press.h"
+
+#include <stddef.h>
+
+struct resources {
+    struct font_set *fonts;
+    struct label_set labels;
+    struct layout layouts[PRESS_LAYOUTS_MAX]; /* layouts_count of them, by name */
+    size_t layouts_count;
+};
+
+/*
+ * Load everything.
+ *
+ * In:      settings   fonts and layouts
+ * Out:     resources  zeroed on entry
+ * Errors:  ST_INVALID    a file is broken, or two layouts have one name; err names file, place and
+ * rule ST_NOT_FOUND, ST_TOO_LARGE, ST_IO, ST_NO_MEMORY  *resources is left zeroed in each case
+ */
+MUST_USE enum status resources_load(const struct settings *settings, struct resources *resources,
+                                    struct error *err);
+void resources_clear(struct resources *resources);
+
+#endif
