@@ -108,20 +108,23 @@ static void enter_ring(struct lane_queue *lane, struct task_group *group, bool i
     }
 }
 
-/* Take the group out of its client's circle; the client keeps its turn if another group is there.
- */
+/* Take the group out of its client's circle; with another group in it the client keeps its turn. */
 static void leave_ring(struct lane_queue *lane, struct task_group *group)
 {
-    struct task_group *heir = group->ring.next != group ? group->ring.next : NULL;
+    struct task_group *next = group->ring.next;
+    struct task_group *prev = group->ring.prev;
+    struct task_group *heir = next != group ? next : NULL;
 
+    assert(next != NULL);
+    assert(prev != NULL);
     if (group->place == GROUP_ON_TURN && heir != NULL) {
         list_replace(&lane->turns, group, heir);
         heir->place = GROUP_ON_TURN;
     } else if (group->place == GROUP_ON_TURN) {
         list_remove(&lane->turns, group, LINK_LIST);
     }
-    group->ring.prev->ring.next = group->ring.next;
-    group->ring.next->ring.prev = group->ring.prev;
+    prev->ring.next = next;
+    next->ring.prev = prev;
     group->ring = (struct group_link){0};
     group->place = GROUP_NOWHERE;
 }

@@ -1203,35 +1203,81 @@ Test(pool_watchdog, gives_up_a_task_that_never_returns_in_a_stop_at_once, .timeo
     stop_while_one_hangs_for_ever(POOL_STOP_NOW);
 }
 
+/* A task that hangs until its given_up() is under way, and says when run() is about to return. */
+struct returning {
+    struct task task;
+    sem_t gate, late;
+    atomic_int tid, lates, lates_while_told;
+    atomic_bool is_returning;
+};
+
+static enum status returning_run(struct task *task, void *context, struct error *err)
+{
+    struct returning *returning = (struct returning *)(void *)task;
+
+    (void)context;
+    atomic_store(&returning->tid, gettid());
+    wait_for(&returning->gate);
+    atomic_store(&returning->is_returning, true);
+    return error_set(err, ST_LIBRARY, "nobody hears this");
+}
+
+/* The kernel's letter for what a thread does; 0 when it is gone. */
+static char thread_state(int tid)
+{
+    char path[64];
+    char state = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    (void)fclose(file);
+    return state;
+}
+
+/* Returns when the thread sleeps behind run(), or has gone further than it may. */
+static void returning_given_up(struct task *task, const struct error *err)
+{
+    struct returning *returning = (struct returning *)(void *)task;
+
+    cr_expect_eq(err->status, ST_TIMED_OUT);
+    MUST(sem_post(&returning->gate));
+    while (!atomic_load(&returning->is_returning))
+        (void)sched_yield();
+    while (atomic_load(&returning->lates) == 0 && thread_state(atomic_load(&returning->tid)) == 'R')
+        (void)sched_yield();
+    atomic_store(&returning->lates_while_told, atomic_load(&returning->lates));
+}
+
+static void returning_late(struct task *task)
+{
+    struct returning *returning = (struct returning *)(void *)task;
+
+    atomic_fetch_add(&returning->lates, 1);
+    MUST(sem_post(&returning->late));
+}
+
 Test(pool_watchdog, lets_a_late_thread_wait_for_the_end_of_given_up, .timeout = TIMEOUT_S)
 {
-    struct hanging hanging;
+    struct returning returning = {
+        .task = {returning_run, step_done, returning_given_up, returning_late, NULL, false},
+        .gate = sem_closed(),
+        .late = sem_closed(),
+    };
+    struct task *parts[] = {&returning.task};
+    struct task_group group = {.parts = parts, .parts_count = 1};
+    struct task_group *taken = &group;
     struct pool *pool = start_fast(1);
-    sem_t telling_gate = sem_closed();
-    sem_t done = sem_closed();
-    struct diary diary = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    struct plan *watched;
 
-    hang_step(&hanging, 1, true, 0);
-    hanging.plan->steps[0].done_gate = &telling_gate;
-    hanging.plan->steps[1].done_entered = &done;
-    submit(pool, hanging.plan);
-    wait_for(&hanging.done);
-    MUST(sem_post(&hanging.gate));
-    /* Nothing can show that a thread waits; that it did not pass is seen at the end. */
-    (void)sched_yield();
-    cr_expect_eq(atomic_load(&hanging.plan->steps[0].lates), 0);
-    MUST(sem_post(&telling_gate));
-    wait_for(&hanging.late);
-    wait_for(&done);
-    watched = plan_new_lettered(POOL_BULK, 1, 1, false, &diary, 'w');
-    submit(pool, watched);
+    cr_assert_eq(pool_submit_take(pool, &taken, NULL), ST_OK);
+    wait_for(&returning.late);
     stop_after_late(&pool, 1);
-    cr_expect_str_eq(diary.letters, "w");
-    expect_given_up_once(&hanging.plan->steps[0], 1);
-    EXPECT_CANCELLED(&hanging.plan->steps[1]);
-    free(watched);
-    free(hanging.plan);
+    cr_expect_eq(atomic_load(&returning.lates_while_told), 0);
+    cr_expect_eq(atomic_load(&returning.lates), 1);
 }
 
 Test(pool_watchdog, cancels_the_group_of_a_part_that_is_given_up, .timeout = TIMEOUT_S)
