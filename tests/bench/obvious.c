@@ -90,16 +90,21 @@ static void slot_draw(const struct drawing *drawing, HPDF_Page page, enum face_s
     line_draw(page, font, (float)slot->size_pt, x_pt, y_pt, text_encode(drawing, text, encoded));
 }
 
+/* A rectangle for each run of dark modules in a row, and one fill. */
 static void qr_draw(HPDF_Page page, const QRcode *qr)
 {
-    const unsigned char *module = qr->data;
-
     for (int row = 0; row < qr->width; row++) {
-        for (int column = 0; column < qr->width; column++, module++) {
-            if (*module & 1)
+        const unsigned char *modules = qr->data + row * qr->width;
+        int run;
+
+        for (int column = 0; column < qr->width; column += run + 1) {
+            run = 0;
+            while (column + run < qr->width && modules[column + run] & 1)
+                run++;
+            if (run > 0)
                 HPDF_Page_Rectangle(page, FACE_QR_X_PT + (float)column * FACE_MODULE_PT,
                                     FACE_QR_TOP_PT - (float)(row + 1) * FACE_MODULE_PT,
-                                    FACE_MODULE_PT, FACE_MODULE_PT);
+                                    (float)run * FACE_MODULE_PT, FACE_MODULE_PT);
         }
     }
     HPDF_Page_Fill(page);
