@@ -657,7 +657,7 @@ static enum status members_read(const char *path, json_t *root, const struct mem
     {
         struct place const inner = place_in(&place, name);
         struct config_member member = {.name = name, .pointer = inner.pointer};
-        struct member_values values;
+        struct member_values values = {0};
 
         st = member_values(&inner, value, &values, &member, err);
         if (st == ST_OK)

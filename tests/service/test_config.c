@@ -396,15 +396,22 @@ Test(settings_load, refuses_a_setting_given_twice_and_too_many_paths, .init = se
 
 Test(settings_load, counts_the_paths_of_a_variable, .init = setup)
 {
-    char variable[64 + 2 * OPTIONS_MAX] = "TICKETPRESS_FONTS=f";
+    static const char NAME[] = "TICKETPRESS_FONTS=";
+    char variable[sizeof NAME + 2 * OPTIONS_MAX];
     const char *environment[] = {variable, NULL};
     struct settings_sources const sources = {.environment = environment};
-    struct settings settings;
 
-    for (int i = 1; i < 64; i++)
-        strcat(variable, ":f");
-    cr_expect_eq(settings_load(&sources, &settings, NULL), ST_OK);
-    settings_clear(&settings);
-    strcat(variable, ":f");
-    cr_expect_eq(settings_load(&sources, &settings, NULL), ST_INVALID);
+    for (size_t count = 64; count <= 65; count++) {
+        struct settings settings;
+        size_t len = sizeof NAME - 1;
+
+        memcpy(variable, NAME, len);
+        for (size_t i = 0; i < count; i++) {
+            variable[len++] = 'f';
+            variable[len++] = ':';
+        }
+        variable[len - 1] = '\0';
+        cr_expect_eq(settings_load(&sources, &settings, NULL), count == 64 ? ST_OK : ST_INVALID);
+        settings_clear(&settings);
+    }
 }

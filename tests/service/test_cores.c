@@ -1,6 +1,7 @@
 #include "service/cores.h"
 
 #include <criterion/criterion.h>
+#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,17 @@ static void setup(void)
     cr_assert_not_null(mkdtemp(root));
 }
 
+static int entry_remove(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
 static void teardown(void)
 {
-    char command[64];
-
-    snprintf(command, sizeof command, "rm -r %s", root);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(nftw(root, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void file_make(const char *name, const char *text)

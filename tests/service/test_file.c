@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,17 @@ static void setup(void)
     umask(022);
 }
 
+static int entry_remove(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
 static void teardown(void)
 {
-    char command[64];
-
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(nftw(directory, entry_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void file_make(const char *path, size_t bytes, mode_t mode)

@@ -670,10 +670,11 @@ static size_t hex_read(const char *hex, uint8_t *out, size_t out_max)
 
     cr_assert(len <= out_max);
     for (size_t i = 0; i < len; i++) {
-        unsigned byte = 0;
+        char const digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        char *end;
 
-        cr_assert_eq(sscanf(hex + 2 * i, "%2x", &byte), 1);
-        out[i] = (uint8_t)byte;
+        out[i] = (uint8_t)strtoul(digits, &end, 16);
+        cr_assert_eq(*end, '\0', "%s", hex);
     }
     return len;
 }
