@@ -177,8 +177,11 @@ static enum status object_check(const struct place *place, json_t *value, const 
 
     if (!json_is_object(value))
         return refuse(place, "must be an object", err);
-    json_object_foreach(value, name, member) if (!is_known(name, known)) return refuse_member(
-        place, name, "there is no such member", err);
+    json_object_foreach(value, name, member)
+    {
+        if (!is_known(name, known))
+            return refuse_member(place, name, "there is no such member", err);
+    }
     return ST_OK;
 }
 

@@ -314,6 +314,63 @@ Test(key_store_swap_move, leaves_a_broken_ring_with_its_owner_and_the_old_one_at
     cr_expect_null(store);
 }
 
+Test(key_ring_extend, adds_a_random_key_with_the_next_id, .init = setup)
+{
+    struct key_ring ring = {0};
+
+    cr_assert_eq(key_ring_extend(&ring, "*", NOW_S, NULL), ST_OK);
+    cr_assert_eq(key_ring_extend(&ring, "*", NOW_S + 60, NULL), ST_OK);
+    cr_assert_eq(ring.keys_count, 2);
+    cr_expect_eq(ring.keys[0].id, 1);
+    cr_expect_eq(ring.keys[1].id, 2);
+    cr_expect_eq(ring.keys[0].sign_from_s, NOW_S - NOW_S % 60);
+    cr_expect_eq(ring.keys[1].verify_until_s, KEY_VERIFY_FOR_EVER);
+    cr_expect_eq(ring.keys[1].secret_len, KEY_SECRET_BYTES_MIN);
+    cr_expect_neq(memcmp(ring.keys[0].secret, ring.keys[1].secret, KEY_SECRET_BYTES_MIN), 0);
+    key_ring_clear(&ring);
+}
+
+Test(key_ring_extend, uses_each_id_and_then_no_more, .init = setup)
+{
+    struct signing_key const last = key_of(255, "*", 0, KEY_VERIFY_FOR_EVER);
+    struct key_ring ring = ring_of(&last, 1);
+
+    for (int id = 0; id < 255; id++) { /* above the largest there is none: the smallest free */
+        cr_assert_eq(key_ring_extend(&ring, "*", NOW_S, NULL), ST_OK);
+        cr_expect_eq(ring.keys[ring.keys_count - 1].id, id);
+    }
+    cr_expect_eq(key_ring_extend(&ring, "*", NOW_S, NULL), ST_INVALID);
+    cr_expect_eq(ring.keys_count, KEYS_MAX);
+    key_ring_clear(&ring);
+}
+
+static const struct {
+    const char *first, *second;
+    enum status expected;
+} EXTEND_ROWS[] = {
+    {"alpha", "alpha", ST_OK},
+    {"alpha", "beta", ST_OK},
+    {"alpha", "*", ST_INVALID},
+    {"*", "alpha", ST_INVALID},
+    {"alpha", "", ST_INVALID},
+    {"alpha", "a b", ST_INVALID},
+    {"alpha", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", ST_OK},
+    {"alpha", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", ST_INVALID},
+};
+
+Test(key_ring_extend, keeps_the_rules_of_a_ring, .init = setup)
+{
+    for (size_t i = 0; i < sizeof EXTEND_ROWS / sizeof *EXTEND_ROWS; i++) {
+        struct key_ring ring = {0};
+
+        cr_assert_eq(key_ring_extend(&ring, EXTEND_ROWS[i].first, NOW_S, NULL), ST_OK);
+        cr_expect_eq(key_ring_extend(&ring, EXTEND_ROWS[i].second, NOW_S, NULL),
+                     EXTEND_ROWS[i].expected, "\"%s\" after \"%s\"", EXTEND_ROWS[i].second,
+                     EXTEND_ROWS[i].first);
+        key_ring_clear(&ring);
+    }
+}
+
 /* ---- which key signs ---- */
 
 static const struct {
