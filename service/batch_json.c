@@ -71,6 +71,8 @@ static void gate_free(void *block)
     atomic_fetch_sub(&gate.bytes, block_bytes);
     if (current_parse != NULL)
         current_parse->bytes -= block_bytes;
+    else if (block != NULL)
+        explicit_bzero(block, block_bytes); /* the operator's files: key rings among them */
     free(block);
 }
 
