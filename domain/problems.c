@@ -47,6 +47,8 @@ void problems_add_v(struct problems *problems, const char *pointer, const char *
     problems->count++;
     if (problems->listed_count == PROBLEMS_LISTED_MAX)
         return;
+    /* The analyzer of clang 14 loses sight of va_start when it looks in from problems_add.
+     * NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
     len = vsnprintf(detail, sizeof detail, format, args);
     assert(len >= 0);
     text.len = (size_t)len < sizeof detail ? (size_t)len : sizeof detail - 1;
