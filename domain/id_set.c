@@ -108,9 +108,8 @@ bool id_set_add(struct id_set *set, struct text id, size_t index, size_t *first_
     struct id_set_slot *slot = slot_find(set, id, hash);
     bool const is_new = slot->id.data == NULL;
 
-    assert(id.data != NULL);
     if (is_new) {
-        assert(set->ids_count < set->ids_max);
+        assert(id.data != NULL && set->ids_count < set->ids_max);
         *slot = (struct id_set_slot){.id = id, .hash = hash, .index = index};
         set->ids_count++;
     }

@@ -617,6 +617,33 @@ Test(batch_read, takes_an_empty_venue_and_drops_blank_options)
     cr_expect(batch.tickets[0].gate.data == NULL);
 }
 
+/* ---- no memory ---- */
+
+static enum status nfc_without_memory(struct text in, struct arena *arena, struct text *out,
+                                      struct error *err)
+{
+    (void)in;
+    (void)arena;
+    (void)out;
+    return error_set(err, ST_NO_MEMORY, "NFC");
+}
+
+Test(batch_read, stops_when_memory_ends)
+{
+    struct batch_limits const limits = {.tickets_max = 2};
+    struct text_rules rules = TABLE_RULES;
+    struct error err = {0};
+
+    rules.nfc = nfc_without_memory;
+    set(&event, "name", text_node("Fête"));
+    drop(&event, "venue");
+    set(&root, "event", event);
+    cr_expect(batch_read(&SOURCE, value_of(&root), &rules, &limits, &batch, &problems, &err) ==
+              ST_NO_MEMORY);
+    cr_expect(err.status == ST_NO_MEMORY && problems.count == 0);
+    cr_expect(batch.arena.chunks == NULL && batch.tickets == NULL && batch.locale.data == NULL);
+}
+
 /* ---- on_invalid ---- */
 
 Test(batch_read, leaves_faulty_tickets_out_when_asked)
