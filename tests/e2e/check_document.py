@@ -100,7 +100,7 @@ def text_faults(pdf, tickets):
 
 def render_poppler(pdf, pages, folder):
     """Page images of the whole document, each process with a range of the pages."""
-    step = -(-pages // JOBS)
+    step = max(1, -(-pages // JOBS))
     ranges = [(first, min(first + step - 1, pages)) for first in range(1, pages + 1, step)]
     command = ["pdftoppm", "-q", "-gray", "-r", DPI]
     with ThreadPoolExecutor(JOBS) as pool:
