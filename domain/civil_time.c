@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 static const char *const FAULT_REASONS[] = {
     [CIVIL_TIME_OK] = "",
@@ -171,4 +172,71 @@ enum civil_time_fault civil_time_read(struct text text, struct civil_time *time)
         return CIVIL_TIME_OUT_OF_RANGE;
     *time = (struct civil_time){.seconds = seconds, .has_fraction = f.has_fraction};
     return CIVIL_TIME_OK;
+}
+
+/* ---- writing ---- */
+
+/* The year that a day lies in; days count from 0001-01-01. */
+static int year_of_day(int64_t days)
+{
+    int year = (int)(days / 366) + 1; /* never too late, and 21 years too early at most */
+
+    while (days_before_year(year + 1) <= days)
+        year++;
+    return year;
+}
+
+/* Date and time of day of a second since 1970, in UTC. */
+static struct fields fields_of_seconds(int64_t seconds)
+{
+    int64_t const day = seconds / SECONDS_A_DAY + days_before_year(1970);
+    int const second_of_day = (int)(seconds % SECONDS_A_DAY);
+    struct fields f = {.year = year_of_day(day), .month = 1};
+
+    f.day = (int)(day - days_before_year(f.year)) + 1;
+    while (f.day > days_of_month(f.year, f.month)) {
+        f.day -= days_of_month(f.year, f.month);
+        f.month++;
+    }
+    f.hour = second_of_day / SECONDS_AN_HOUR;
+    f.minute = second_of_day % SECONDS_AN_HOUR / SECONDS_A_MINUTE;
+    f.second = second_of_day % SECONDS_A_MINUTE;
+    return f;
+}
+
+static void put_digits(char *text, int count, int number)
+{
+    for (int i = count - 1; i >= 0; i--, number /= 10)
+        text[i] = (char)('0' + number % 10);
+    assert(number == 0);
+}
+
+/* What both forms begin with. */
+static void put_date_and_clock(int64_t seconds, char *text)
+{
+    static const char SHAPE[] = "0000-00-00T00:00:00";
+    struct fields const f = fields_of_seconds(seconds);
+
+    memcpy(text, SHAPE, strlen(SHAPE));
+    put_digits(text, 4, f.year);
+    put_digits(text + 5, 2, f.month);
+    put_digits(text + 8, 2, f.day);
+    put_digits(text + 11, 2, f.hour);
+    put_digits(text + 14, 2, f.minute);
+    put_digits(text + 17, 2, f.second);
+}
+
+void civil_time_write(int64_t ms, char text[CIVIL_TIME_CHARS + 1])
+{
+    assert(ms >= 0 && ms <= CIVIL_TIME_MS_MAX);
+    put_date_and_clock(ms / 1000, text);
+    memcpy(text + CIVIL_TIME_CHARS - 1, "Z", 2);
+}
+
+void civil_time_write_ms(int64_t ms, char text[CIVIL_TIME_MS_CHARS + 1])
+{
+    assert(ms >= 0 && ms <= CIVIL_TIME_MS_MAX);
+    put_date_and_clock(ms / 1000, text);
+    memcpy(text + CIVIL_TIME_MS_CHARS - 5, ".000Z", 6);
+    put_digits(text + CIVIL_TIME_MS_CHARS - 4, 3, (int)(ms % 1000));
 }

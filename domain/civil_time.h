@@ -1,7 +1,7 @@
 /*
- * Dates and times as a batch writes them: RFC 3339 with a real calendar date and a known offset.
- * Everything inside the program is seconds since 1970-01-01T00:00Z, leap seconds not counted. No
- * clock and no time zone is read here.
+ * Dates and times as a batch and an answer write them: RFC 3339 with a real calendar date and a
+ * known offset. Everything inside the program is seconds, or milliseconds, since
+ * 1970-01-01T00:00Z, leap seconds not counted. No clock and no time zone is read here.
  */
 #ifndef TICKETPRESS_DOMAIN_CIVIL_TIME_H
 #define TICKETPRESS_DOMAIN_CIVIL_TIME_H
@@ -13,6 +13,12 @@
 
 /* 9999-12-31T23:59:59Z, the last second that can be written. The first is second 0. */
 #define CIVIL_TIME_SECONDS_MAX INT64_C(253402300799)
+#define CIVIL_TIME_MS_MAX      (CIVIL_TIME_SECONDS_MAX * 1000 + 999)
+
+enum {
+    CIVIL_TIME_CHARS = 20,    /* 2027-03-21T19:30:00Z */
+    CIVIL_TIME_MS_CHARS = 24, /* 2027-03-21T19:30:00.250Z */
+};
 
 struct civil_time {
     int64_t seconds;   /* 0..CIVIL_TIME_SECONDS_MAX */
@@ -41,5 +47,15 @@ const char *civil_time_fault_reason(enum civil_time_fault fault);
  * Out:     time   set only when the result is CIVIL_TIME_OK
  */
 MUST_USE enum civil_time_fault civil_time_read(struct text text, struct civil_time *time);
+
+/*
+ * Write a point in time as RFC 3339 in UTC: to the second, the rest of it cut off, and to the
+ * millisecond.
+ *
+ * In:      ms    0..CIVIL_TIME_MS_MAX
+ * Out:     text  always of the same length, zero-terminated
+ */
+void civil_time_write(int64_t ms, char text[CIVIL_TIME_CHARS + 1]);
+void civil_time_write_ms(int64_t ms, char text[CIVIL_TIME_MS_CHARS + 1]);
 
 #endif

@@ -1,6 +1,7 @@
 #include "domain/civil_time.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,6 +134,68 @@ Test(civil_time_read, knows_every_day_from_1970_to_9999)
             snprintf(text, sizeof text, "%04d-%02d-%02dT00:00:00Z", year, month, last + 1);
             cr_assert(read_text(text, &time) == CIVIL_TIME_NO_SUCH_DATE, "%s", text);
         }
+}
+
+static const struct {
+    int64_t ms;
+    const char *text;
+} WRITTEN[] = {
+    {0, "1970-01-01T00:00:00.000Z"},
+    {1, "1970-01-01T00:00:00.001Z"},
+    {86399999, "1970-01-01T23:59:59.999Z"},
+    {86400000, "1970-01-02T00:00:00.000Z"},
+    {951782399999, "2000-02-28T23:59:59.999Z"},
+    {951825600000, "2000-02-29T12:00:00.000Z"},
+    {1609459199000, "2020-12-31T23:59:59.000Z"},
+    {1805657400250, "2027-03-21T19:30:00.250Z"},
+    {CIVIL_TIME_MS_MAX, "9999-12-31T23:59:59.999Z"},
+};
+
+Test(civil_time_write_ms, writes_milliseconds)
+{
+    for (size_t i = 0; i < sizeof WRITTEN / sizeof *WRITTEN; i++) {
+        char text[CIVIL_TIME_MS_CHARS + 1];
+
+        civil_time_write_ms(WRITTEN[i].ms, text);
+        cr_expect_str_eq(text, WRITTEN[i].text);
+    }
+}
+
+Test(civil_time_write, cuts_the_milliseconds_off)
+{
+    for (size_t i = 0; i < sizeof WRITTEN / sizeof *WRITTEN; i++) {
+        char expected[CIVIL_TIME_CHARS + 1], text[CIVIL_TIME_CHARS + 1];
+
+        snprintf(expected, sizeof expected, "%.19sZ", WRITTEN[i].text);
+        civil_time_write(WRITTEN[i].ms, text);
+        cr_expect_str_eq(text, expected);
+    }
+}
+
+Test(civil_time_write, is_the_inverse_of_read_on_every_day)
+{
+    for (int64_t seconds = 86399; seconds <= CIVIL_TIME_SECONDS_MAX; seconds += 86400) {
+        struct civil_time time = {0};
+        char text[CIVIL_TIME_CHARS + 1];
+
+        civil_time_write(seconds * 1000, text);
+        cr_assert(read_text(text, &time) == CIVIL_TIME_OK, "%s", text);
+        cr_assert(time.seconds == seconds, "%s", text);
+    }
+}
+
+Test(civil_time_write, asserts_its_first_second, .signal = SIGABRT)
+{
+    char text[CIVIL_TIME_CHARS + 1];
+
+    civil_time_write(-1, text);
+}
+
+Test(civil_time_write_ms, asserts_its_last_millisecond, .signal = SIGABRT)
+{
+    char text[CIVIL_TIME_MS_CHARS + 1];
+
+    civil_time_write_ms(CIVIL_TIME_MS_MAX + 1, text);
 }
 
 Test(civil_time_fault_reason, has_words_for_each)
