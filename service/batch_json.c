@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <malloc.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -521,65 +520,42 @@ enum status batch_json_read(const struct bytes *body, const struct text_rules *r
 
 /* ---- the report ---- */
 
-static enum status append_text(struct bytes *out, const char *text, struct error *err)
+static void put_problem(struct json_text *json, const struct problem *problem)
 {
-    return bytes_append(out, text, strlen(text), err);
+    json_text_begin_object(json);
+    json_text_name(json, "pointer");
+    json_text_string(json, problem->pointer);
+    json_text_name(json, "code");
+    json_text_chars(json, problem->code);
+    json_text_name(json, "detail");
+    json_text_string(json, problem->detail);
+    json_text_end_object(json);
 }
 
-/* One byte of a JSON string (RFC 8259 section 7); DELETE is escaped for terminals' sake. */
-static enum status append_escaped(struct bytes *out, char byte, struct error *err)
+void problems_json_array(struct json_text *json, const struct problems *problems)
 {
-    unsigned char const value = (unsigned char)byte;
-    char escape[8];
-    int len;
-
-    if (value >= 0x20 && value != 0x7F && value != '"' && value != '\\')
-        return bytes_append(out, &byte, 1, err);
-    len = value == '"' || value == '\\' ? snprintf(escape, sizeof escape, "\\%c", value)
-                                        : snprintf(escape, sizeof escape, "\\u%04x", value);
-    return bytes_append(out, escape, (size_t)len, err);
-}
-
-static enum status append_string(struct bytes *out, struct text text, struct error *err)
-{
-    enum status st = append_text(out, "\"", err);
-
-    for (size_t i = 0; i < text.len && st == ST_OK; i++)
-        st = append_escaped(out, text.data[i], err);
-    return st == ST_OK ? append_text(out, "\"", err) : st;
-}
-
-static enum status append_problem(struct bytes *out, const struct problem *problem,
-                                  struct error *err)
-{
-    enum status st = append_text(out, "\n{\"pointer\":", err);
-
-    if (st == ST_OK)
-        st = append_string(out, problem->pointer, err);
-    if (st == ST_OK)
-        st = append_text(out, ",\"code\":\"", err);
-    if (st == ST_OK)
-        st = append_text(out, problem->code, err);
-    if (st == ST_OK)
-        st = append_text(out, "\",\"detail\":", err);
-    if (st == ST_OK)
-        st = append_string(out, problem->detail, err);
-    return st == ST_OK ? append_text(out, "}", err) : st;
+    json_text_begin_array(json);
+    for (size_t i = 0; i < problems->listed_count; i++) {
+        json_text_break_line(json);
+        put_problem(json, &problems->listed[i]);
+    }
+    if (problems->listed_count > 0)
+        json_text_break_line(json);
+    json_text_end_array(json);
 }
 
 enum status problems_json_write(const struct problems *problems, struct bytes *out,
                                 struct error *err)
 {
-    enum status st = append_text(out, "{\"errors\":[", err);
-    char end[48];
+    struct json_text json = {.out = out};
+    enum status st;
 
-    for (size_t i = 0; i < problems->listed_count && st == ST_OK; i++) {
-        if (i > 0)
-            st = append_text(out, ",", err);
-        if (st == ST_OK)
-            st = append_problem(out, &problems->listed[i], err);
-    }
-    snprintf(end, sizeof end, "%s],\"count\":%zu}\n", problems->listed_count > 0 ? "\n" : "",
-             problems->count);
-    return st == ST_OK ? append_text(out, end, err) : st;
+    json_text_begin_object(&json);
+    json_text_name(&json, "errors");
+    problems_json_array(&json, problems);
+    json_text_name(&json, "count");
+    json_text_unsigned(&json, problems->count);
+    json_text_end_object(&json);
+    st = json_text_finish(&json, err);
+    return st == ST_OK ? bytes_append(out, "\n", 1, err) : st;
 }

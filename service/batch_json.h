@@ -15,6 +15,7 @@
 #include "domain/problems.h"
 #include "domain/status.h"
 #include "domain/text_rules.h"
+#include "service/json_text.h"
 
 #include <stddef.h>
 
@@ -66,7 +67,18 @@ extern const struct value_source json_value_source;
 struct value json_value(const void *node);
 
 /*
- * Append problems as JSON, one a line:
+ * The listed problems as one JSON value, one problem a line:
+ *
+ *     [
+ *     {"pointer":"/event/id","code":"missing","detail":"is required"}
+ *     ]
+ *
+ * and [] when there is none. No memory shows in json->status.
+ */
+void problems_json_array(struct json_text *json, const struct problems *problems);
+
+/*
+ * Append problems as a JSON text:
  *
  *     {"errors":[
  *     {"pointer":"/event/id","code":"missing","detail":"is required"}
