@@ -205,14 +205,13 @@ static enum status start_press(struct render *render, struct error *err)
     struct press_config press = {
         .fonts = render->resources.fonts,
         .labels = &render->resources.labels,
-        .layouts = render->resources.layouts,
-        .layouts_count = render->resources.layouts_count,
         .slice_tickets = (size_t)settings->slice_tickets,
     };
     enum status st = pool_start(&pool, &render->pool, err);
 
     press.pool = render->pool;
-    return st == ST_OK ? press_new(&press, &render->press, err) : st;
+    return st == ST_OK ? press_new_move(&press, &render->resources.layouts, &render->press, err)
+                       : st;
 }
 
 static enum status run_job(struct render *render, struct error *err)
@@ -272,7 +271,7 @@ static void render_clear(struct render *render)
         render->has_hung_threads = !pool_stop(&render->pool, POOL_STOP_NOW);
     if (render->has_hung_threads)
         return;
-    press_free(&render->press);
+    press_unref(&render->press);
     resources_clear(&render->resources);
     batch_clear(&render->batch);
     problems_clear(&render->problems);

@@ -206,28 +206,27 @@ static enum status load_fonts(const struct settings *settings, const char *data,
 
 /* ---- layouts ---- */
 
-static enum status add_layout(struct resources *resources, const char *path, struct error *err)
+static enum status add_layout(struct layout_list *list, const char *path, struct error *err)
 {
-    struct layout *layout = &resources->layouts[resources->layouts_count];
+    struct layout *layout = &list->layouts[list->count];
     struct problems problems = {0};
     enum status st;
 
-    if (resources->layouts_count == PRESS_LAYOUTS_MAX)
+    if (list->count == PRESS_LAYOUTS_MAX)
         return error_set(err, ST_TOO_LARGE, "layouts: more than %d files", PRESS_LAYOUTS_MAX);
     st = layout_file_read(path, layout, &problems, err);
     problems_clear(&problems);
     if (st != ST_OK)
         return st;
-    resources->layouts_count++;
-    for (size_t i = 0; i + 1 < resources->layouts_count; i++)
-        if (strcmp(resources->layouts[i].name.data, layout->name.data) == 0)
+    list->count++;
+    for (size_t i = 0; i + 1 < list->count; i++)
+        if (strcmp(list->layouts[i].name.data, layout->name.data) == 0)
             return error_set(err, ST_INVALID, "%s: another layout is called \"%s\" too", path,
                              layout->name.data);
     return ST_OK;
 }
 
-static enum status add_layouts(struct resources *resources, const char *directory,
-                               struct error *err)
+static enum status add_layouts(struct layout_list *list, const char *directory, struct error *err)
 {
     struct names names = {0};
     enum status st = names_read(directory, &names, err);
@@ -239,22 +238,22 @@ static enum status add_layouts(struct resources *resources, const char *director
             continue;
         st = join_path(directory, names.entries[i]->d_name, path, err);
         if (st == ST_OK)
-            st = add_layout(resources, path, err);
+            st = add_layout(list, path, err);
     }
     names_clear(&names);
     return st;
 }
 
 static enum status load_layouts(const struct settings *settings, const char *data,
-                                struct resources *resources, struct error *err)
+                                struct layout_list *list, struct error *err)
 {
     char path[PATH_MAX];
     enum status st = join_path(data, "layouts", path, err);
 
     if (st == ST_OK)
-        st = add_layouts(resources, path, err);
+        st = add_layouts(list, path, err);
     if (st == ST_OK && settings->layouts != NULL)
-        st = add_layouts(resources, settings->layouts, err);
+        st = add_layouts(list, settings->layouts, err);
     return st;
 }
 
@@ -270,6 +269,19 @@ static enum status load_labels(const char *data, struct label_set *labels, struc
     return st;
 }
 
+enum status resources_load_layouts(const struct settings *settings, struct layout_list *layouts,
+                                   struct error *err)
+{
+    char data[PATH_MAX];
+    enum status st = find_data(data, err);
+
+    if (st == ST_OK)
+        st = load_layouts(settings, data, layouts, err);
+    if (st != ST_OK)
+        layout_list_clear(layouts);
+    return st;
+}
+
 enum status resources_load(const struct settings *settings, struct resources *resources,
                            struct error *err)
 {
@@ -281,7 +293,7 @@ enum status resources_load(const struct settings *settings, struct resources *re
     if (st == ST_OK)
         st = load_labels(data, &resources->labels, err);
     if (st == ST_OK)
-        st = load_layouts(settings, data, resources, err);
+        st = load_layouts(settings, data, &resources->layouts, err);
     if (st != ST_OK)
         resources_clear(resources);
     return st;
@@ -291,7 +303,6 @@ void resources_clear(struct resources *resources)
 {
     font_set_free(&resources->fonts);
     label_set_clear(&resources->labels);
-    for (size_t i = 0; i < resources->layouts_count; i++)
-        layout_clear(&resources->layouts[i]);
+    layout_list_clear(&resources->layouts);
     *resources = (struct resources){0};
 }

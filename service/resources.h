@@ -18,8 +18,7 @@
 struct resources {
     struct font_set *fonts;
     struct label_set labels;
-    struct layout layouts[PRESS_LAYOUTS_MAX]; /* layouts_count of them, by name */
-    size_t layouts_count;
+    struct layout_list layouts; /* by file name; moved on to the press */
 };
 
 /*
@@ -33,5 +32,10 @@ struct resources {
 MUST_USE enum status resources_load(const struct settings *settings, struct resources *resources,
                                     struct error *err);
 void resources_clear(struct resources *resources);
+
+/* The layouts alone, anew. *layouts is zeroed on entry and left zeroed on error; errors as above.
+ */
+MUST_USE enum status resources_load_layouts(const struct settings *settings,
+                                            struct layout_list *layouts, struct error *err);
 
 #endif

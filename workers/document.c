@@ -20,17 +20,18 @@ static struct counted *counted_from(const struct document *document)
     return view.owner;
 }
 
-enum status document_new_move(struct bytes *bytes, size_t pages_count,
+enum status document_new_move(struct bytes *bytes, struct document_tickets *tickets,
                               const uint8_t digest[SHA256_BYTES], const struct document **document,
                               struct error *err)
 {
     struct counted *made = calloc(1, sizeof *made);
 
-    assert(bytes->len > 0 && pages_count > 0);
+    assert(bytes->len > 0 && tickets->count > 0);
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "a document");
     bytes_move(&made->document.bytes, bytes);
-    made->document.pages_count = pages_count;
+    made->document.tickets = *tickets;
+    *tickets = (struct document_tickets){0};
     memcpy(made->document.digest, digest, SHA256_BYTES);
     atomic_init(&made->references, 1);
     *document = &made->document;
@@ -60,5 +61,6 @@ void document_unref(const struct document **document)
     if (before > 1)
         return;
     bytes_clear(&counted->document.bytes);
+    arena_clear(&counted->document.tickets.arena);
     free(counted);
 }

@@ -6,24 +6,38 @@
 #ifndef TICKETPRESS_WORKERS_DOCUMENT_H
 #define TICKETPRESS_WORKERS_DOCUMENT_H
 
+#include "domain/arena.h"
 #include "domain/bytes.h"
 #include "workers/sign.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* What stands on one page. */
+struct document_ticket {
+    struct text id;
+    struct text token; /* what its QR symbol holds */
+};
+
+/* The tickets of a document, page by page. */
+struct document_tickets {
+    struct arena arena;           /* owns the texts and the list */
+    struct document_ticket *list; /* count of them */
+    size_t count;                 /* 1.. */
+};
+
 struct document {
-    struct bytes bytes;           /* never changes; freed with the last reference */
-    size_t pages_count;           /* 1.. */
+    struct bytes bytes; /* never changes, like all of this; freed with the last reference */
+    struct document_tickets tickets;
     uint8_t digest[SHA256_BYTES]; /* of the contents: equal documents have equal digests */
 };
 
 /*
- * A document of these bytes with one reference. *bytes is moved (left zeroed) on success.
+ * A document with one reference. *bytes and *tickets are moved (left zeroed) on success.
  *
- * Errors:  ST_NO_MEMORY  *bytes is untouched
+ * Errors:  ST_NO_MEMORY  both are untouched
  */
-MUST_USE enum status document_new_move(struct bytes *bytes, size_t pages_count,
+MUST_USE enum status document_new_move(struct bytes *bytes, struct document_tickets *tickets,
                                        const uint8_t digest[SHA256_BYTES],
                                        const struct document **document, struct error *err);
 

@@ -56,39 +56,77 @@ void press_worker_free(void *fonts, void **worker)
 /* ---- the press ---- */
 
 struct press {
+    atomic_size_t references;
     struct press_config config;
+    struct layout_list layouts;
     struct pdf_profile *profile;
     struct page_plan *plans[PRESS_LAYOUTS_MAX]; /* one a layout */
 };
 
-enum status press_new(const struct press_config *config, struct press **press, struct error *err)
+void layout_list_clear(struct layout_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        layout_clear(&list->layouts[i]);
+    *list = (struct layout_list){0};
+}
+
+static void press_free(struct press *press)
+{
+    for (size_t i = 0; i < PRESS_LAYOUTS_MAX; i++)
+        page_plan_free(&press->plans[i]);
+    pdf_profile_free(&press->profile);
+    layout_list_clear(&press->layouts);
+    free(press);
+}
+
+static enum status make_plans(struct press *press, struct error *err)
+{
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < press->layouts.count && st == ST_OK; i++)
+        st = page_plan_new(&press->layouts.layouts[i], press->config.fonts, &press->plans[i], err);
+    return st;
+}
+
+enum status press_new_move(const struct press_config *config, struct layout_list *layouts,
+                           struct press **press, struct error *err)
 {
     struct press *made = calloc(1, sizeof *made);
     enum status st;
 
-    assert(config->layouts_count >= 1 && config->layouts_count <= PRESS_LAYOUTS_MAX);
+    assert(layouts->count >= 1 && layouts->count <= PRESS_LAYOUTS_MAX);
     assert(config->slice_tickets >= 1 && config->slice_tickets <= PRESS_SLICE_TICKETS_MAX);
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "the press");
+    atomic_init(&made->references, 1);
     made->config = *config;
+    made->layouts = *layouts;
     st = pdf_profile_new(&made->profile, err);
-    for (size_t i = 0; i < config->layouts_count && st == ST_OK; i++)
-        st = page_plan_new(&config->layouts[i], config->fonts, &made->plans[i], err);
     if (st == ST_OK)
+        st = make_plans(made, err);
+    if (st == ST_OK) {
+        *layouts = (struct layout_list){0};
         *press = made;
-    else
-        press_free(&made);
+    } else {
+        made->layouts = (struct layout_list){0}; /* still the caller's */
+        press_free(made);
+    }
     return st;
 }
 
-void press_free(struct press **press)
+struct press *press_ref(struct press *press)
 {
-    if (*press == NULL)
-        return;
-    for (size_t i = 0; i < PRESS_LAYOUTS_MAX; i++)
-        page_plan_free(&(*press)->plans[i]);
-    pdf_profile_free(&(*press)->profile);
-    free(*press);
+    size_t const before = atomic_fetch_add_explicit(&press->references, 1, memory_order_relaxed);
+
+    assert(before > 0);
+    return press;
+}
+
+void press_unref(struct press **press)
+{
+    if (*press != NULL &&
+        atomic_fetch_sub_explicit(&(*press)->references, 1, memory_order_acq_rel) == 1)
+        press_free(*press);
     *press = NULL;
 }
 
@@ -109,12 +147,15 @@ struct slice {
     size_t first, count;       /* tickets */
     struct bytes pages;        /* compressed contents, one behind the other */
     size_t *ends;              /* count of them: where each content ends in pages */
+    struct bytes tokens;       /* one behind the other */
+    size_t *token_ends;        /* count of them */
     struct glyph_set *glyphs;  /* one a face */
     struct problems *problems; /* NULL when there are none */
 };
 
 struct press_job {
-    struct task bind; /* first, likewise */
+    struct task bind;          /* first, likewise */
+    const struct task *runner; /* the task that does all the work; NULL: slices and bind do */
     struct press *press;
     struct press_request request;
     struct batch batch;
@@ -141,7 +182,9 @@ struct press_job {
 static void slice_clear(struct slice *slice, size_t faces_count)
 {
     bytes_clear(&slice->pages);
+    bytes_clear(&slice->tokens);
     free(slice->ends);
+    free(slice->token_ends);
     for (size_t face = 0; face < faces_count && slice->glyphs != NULL; face++)
         glyph_set_clear(&slice->glyphs[face]);
     free(slice->glyphs);
@@ -163,6 +206,7 @@ static void job_free(struct press_job *job)
     document_unref(&job->document);
     problems_clear(&job->problems);
     MUST(pthread_mutex_destroy(&job->mutex));
+    press_unref(&job->press);
     free(job);
 }
 
@@ -213,7 +257,7 @@ static size_t find_layout(const struct press *press, struct text name)
 {
     size_t i = 0;
 
-    while (i < press->config.layouts_count && !text_equals(press->config.layouts[i].name, name))
+    while (i < press->layouts.count && !text_equals(press->layouts.layouts[i].name, name))
         i++;
     return i;
 }
@@ -228,15 +272,14 @@ static enum status check_layouts(const struct press *press, const struct batch *
 {
     size_t const before = problems->count;
 
-    if (find_layout(press, batch->layout) == press->config.layouts_count)
+    if (find_layout(press, batch->layout) == press->layouts.count)
         problems_add(problems, "/layout", "unknown_layout", "no layout is called \"%s\"",
                      batch->layout.data);
     for (size_t i = 0; i < batch->tickets_count; i++) {
         const struct ticket *ticket = &batch->tickets[i];
         char pointer[64];
 
-        if (ticket->layout.len == 0 ||
-            find_layout(press, ticket->layout) < press->config.layouts_count)
+        if (ticket->layout.len == 0 || find_layout(press, ticket->layout) < press->layouts.count)
             continue;
         snprintf(pointer, sizeof pointer, "/tickets/%zu/layout", ticket->request_index);
         problems_add(problems, pointer, "unknown_layout", "no layout is called \"%s\"",
@@ -273,10 +316,11 @@ static struct token_claims claims_of(const struct press_job *job, const struct t
     return claims;
 }
 
-static enum status print_ticket(struct press_worker *worker, const struct press_job *job,
+static enum status print_ticket(struct press_worker *worker, struct slice *slice,
                                 const struct page_job *pages, const struct ticket *ticket,
-                                struct bytes *out, struct error *err)
+                                struct error *err)
 {
+    const struct press_job *job = slice->job;
     struct token_claims const claims = claims_of(job, ticket);
     const struct page_plan *plan = job->press->plans[layout_of(job, ticket)];
     char token[TOKEN_CHARS_MAX + 1];
@@ -290,7 +334,9 @@ static enum status print_ticket(struct press_worker *worker, const struct press_
                                &worker->content, err);
     if (st == ST_OK)
         st = deflate_append(worker->deflater, DEFLATE_FAST, worker->content.data,
-                            worker->content.len, out, err);
+                            worker->content.len, &slice->pages, err);
+    if (st == ST_OK)
+        st = bytes_append(&slice->tokens, token, token_len, err);
     return st;
 }
 
@@ -301,11 +347,11 @@ static enum status print_tickets(struct slice *slice, struct press_worker *worke
     enum status st = ST_OK;
 
     for (size_t i = 0; i < slice->count && st == ST_OK; i++) {
-        st = task_should_stop(&slice->task, err);
+        st = task_should_stop(job->runner != NULL ? job->runner : &slice->task, err);
         if (st == ST_OK)
-            st = print_ticket(worker, job, pages, &job->batch.tickets[slice->first + i],
-                              &slice->pages, err);
+            st = print_ticket(worker, slice, pages, &job->batch.tickets[slice->first + i], err);
         slice->ends[i] = slice->pages.len;
+        slice->token_ends[i] = slice->tokens.len;
         if (st == ST_OK)
             atomic_fetch_add_explicit(&job->tickets_done, 1, memory_order_relaxed);
     }
@@ -323,19 +369,19 @@ static enum status keep_problems(struct slice *slice, struct problems *problems,
     return ST_OK;
 }
 
-static enum status slice_run(struct task *task, void *context, struct error *err)
+static enum status print_slice(struct slice *slice, struct press_worker *worker, struct error *err)
 {
-    struct slice *slice = slice_from(task);
     const struct press_job *job = slice->job;
     const struct press_config *config = &job->press->config;
     struct problems problems = {0};
     enum status st = glyph_sets_new(config->fonts, &slice->glyphs, err);
 
     slice->ends = calloc(slice->count, sizeof *slice->ends);
-    if (st == ST_OK && slice->ends == NULL)
+    slice->token_ends = calloc(slice->count, sizeof *slice->token_ends);
+    if (st == ST_OK && (slice->ends == NULL || slice->token_ends == NULL))
         st = error_set(err, ST_NO_MEMORY, "a slice");
     if (st == ST_OK)
-        st = print_tickets(slice, context,
+        st = print_tickets(slice, worker,
                            &(struct page_job){
                                .batch = &job->batch,
                                .labels = label_set_find(config->labels, job->batch.locale),
@@ -347,6 +393,11 @@ static enum status slice_run(struct task *task, void *context, struct error *err
         st = keep_problems(slice, &problems, err);
     problems_clear(&problems);
     return st;
+}
+
+static enum status slice_run(struct task *task, void *context, struct error *err)
+{
+    return print_slice(slice_from(task), context, err);
 }
 
 /* ---- the bind ---- */
@@ -471,6 +522,34 @@ static void gather_slices(struct binding *binding)
     }
 }
 
+static enum status list_ticket(const struct slice *slice, size_t index,
+                               struct document_tickets *tickets, struct error *err)
+{
+    size_t const begin = index == 0 ? 0 : slice->token_ends[index - 1];
+    struct document_ticket *ticket = &tickets->list[tickets->count++];
+    const struct text *id = &slice->job->batch.tickets[slice->first + index].id;
+    enum status st = arena_text_copy(&tickets->arena, id->data, id->len, &ticket->id, err);
+
+    if (st == ST_OK)
+        st = arena_text_copy(&tickets->arena, (const char *)slice->tokens.data + begin,
+                             slice->token_ends[index] - begin, &ticket->token, err);
+    return st;
+}
+
+static enum status list_tickets(const struct press_job *job, struct document_tickets *tickets,
+                                struct error *err)
+{
+    enum status st = ST_OK;
+
+    tickets->list = arena_alloc(&tickets->arena, job->batch.tickets_count * sizeof *tickets->list);
+    if (tickets->list == NULL)
+        return error_set(err, ST_NO_MEMORY, "a document's tickets");
+    for (size_t s = 0; s < job->slices_count && st == ST_OK; s++)
+        for (size_t i = 0; i < job->slices[s].count && st == ST_OK; i++)
+            st = list_ticket(&job->slices[s], i, tickets, err);
+    return st;
+}
+
 static enum status bind_document(struct binding *binding)
 {
     struct press_job *job = binding->job;
@@ -486,14 +565,17 @@ static enum status bind_document(struct binding *binding)
         .pages_count = job->batch.tickets_count,
     };
     struct bytes bytes = {0};
+    struct document_tickets tickets = {0};
     uint8_t digest[SHA256_BYTES];
     enum status st = pdf_write(&input, job->press->profile, binding->worker->deflater, &bytes,
                                digest, binding->err);
 
     if (st == ST_OK)
-        st = document_new_move(&bytes, job->batch.tickets_count, digest, &job->document,
-                               binding->err);
+        st = list_tickets(job, &tickets, binding->err);
+    if (st == ST_OK)
+        st = document_new_move(&bytes, &tickets, digest, &job->document, binding->err);
     bytes_clear(&bytes);
+    arena_clear(&tickets.arena);
     return st;
 }
 
@@ -520,25 +602,30 @@ static enum status refuse_missing_glyphs(const struct press_job *job, struct err
                      job->problems.count);
 }
 
-static enum status bind_run(struct task *task, void *context, struct error *err)
+static enum status bind_job(struct press_job *job, struct press_worker *worker, struct error *err)
 {
-    struct binding binding = {.job = job_from(task), .worker = context, .err = err};
-    enum status st = glyph_sets_new(binding.job->press->config.fonts, &binding.glyphs, err);
+    struct binding binding = {.job = job, .worker = worker, .err = err};
+    enum status st = glyph_sets_new(job->press->config.fonts, &binding.glyphs, err);
 
     if (st == ST_OK) {
         gather_slices(&binding);
         st = bind_pages(&binding);
     }
     if (st == ST_OK)
-        st = task_should_stop(task, err);
+        st = task_should_stop(job->runner != NULL ? job->runner : &job->bind, err);
     if (st == ST_OK)
-        st = refuse_missing_glyphs(binding.job, err);
+        st = refuse_missing_glyphs(job, err);
     if (st == ST_OK)
         st = bind_fonts(&binding);
     if (st == ST_OK)
         st = bind_document(&binding);
     binding_clear(&binding);
     return st;
+}
+
+static enum status bind_run(struct task *task, void *context, struct error *err)
+{
+    return bind_job(job_from(task), context, err);
 }
 
 /* ---- how jobs end ---- */
@@ -651,14 +738,14 @@ static void plan_slices(struct press_job *job, size_t tickets_count, size_t slic
 }
 
 static enum status job_new(struct press *press, const struct press_request *request,
-                           size_t tickets_count, struct press_job **job, struct error *err)
+                           size_t tickets_count, size_t slice_tickets, struct press_job **job,
+                           struct error *err)
 {
-    size_t const slice_tickets = press->config.slice_tickets;
     struct press_job *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "a job");
-    made->press = press;
+    made->press = press_ref(press);
     made->request = *request;
     made->slices_count = (tickets_count + slice_tickets - 1) / slice_tickets;
     made->slices = calloc(made->slices_count, sizeof *made->slices);
@@ -692,7 +779,7 @@ enum status press_submit_move(struct press *press, const struct press_request *r
 
     assert(batch->tickets_count >= 1 && request->done != NULL);
     if (st == ST_OK)
-        st = job_new(press, request, batch->tickets_count, &made, err);
+        st = job_new(press, request, batch->tickets_count, press->config.slice_tickets, &made, err);
     if (st != ST_OK)
         return st;
     batch_move(&made->batch, batch);
@@ -703,6 +790,35 @@ enum status press_submit_move(struct press *press, const struct press_request *r
         *job = NULL;
         batch_move(batch, &made->batch);
         job_free(made);
+    }
+    return st;
+}
+
+enum status press_print(struct press *press, const struct task *task, void *worker,
+                        const struct event_key *key, struct batch *batch,
+                        struct press_result *result, struct problems *problems)
+{
+    struct press_request const request = {.key = *key};
+    struct press_job *job = NULL;
+    enum status st = check_layouts(press, batch, problems, &result->error);
+
+    if (st == ST_OK)
+        st = job_new(press, &request, batch->tickets_count, batch->tickets_count, &job,
+                     &result->error);
+    if (st == ST_OK) {
+        batch_move(&job->batch, batch);
+        job->runner = task;
+        st = print_slice(&job->slices[0], worker, &result->error);
+    }
+    if (st == ST_OK)
+        st = bind_job(job, worker, &result->error);
+    result->status = st;
+    if (job != NULL) {
+        result->document = job->document;
+        result->problems = job->problems;
+        job->document = NULL;
+        job->problems = (struct problems){0};
+        job_free(job);
     }
     return st;
 }

@@ -28,25 +28,36 @@ enum {
 enum status press_worker_new(void *fonts, void **worker, struct error *err);
 void press_worker_free(void *fonts, void **worker);
 
+/* Counted, since jobs keep the press that accepted them, with its layouts, when another takes over.
+ */
 struct press;
 
-/* All borrowed as long as the press lives. */
+/* Borrowed as long as the press lives, but for the layouts. */
 struct press_config {
     struct pool *pool; /* with the worker functions above */
     const struct font_set *fonts;
     const struct label_set *labels;
-    const struct layout *layouts; /* layouts_count of them, 1..PRESS_LAYOUTS_MAX */
-    size_t layouts_count;
     size_t slice_tickets; /* 1..PRESS_SLICE_TICKETS_MAX */
 };
 
-/* Errors: ST_NO_MEMORY, ST_LIBRARY. */
-MUST_USE enum status press_new(const struct press_config *config, struct press **press,
-                               struct error *err);
+/* The layouts of a press. */
+struct layout_list {
+    struct layout layouts[PRESS_LAYOUTS_MAX]; /* count of them, names all different */
+    size_t count;                             /* 1.. */
+};
+void layout_list_clear(struct layout_list *list);
 
-/* Every job must have ended, unless one of its threads was given up: then the press must not be
- * freed. */
-void press_free(struct press **press);
+/* A press with one reference; *layouts is moved (left zeroed) on success. Errors: ST_NO_MEMORY,
+ * ST_LIBRARY; *layouts is untouched. */
+MUST_USE enum status press_new_move(const struct press_config *config, struct layout_list *layouts,
+                                    struct press **press, struct error *err);
+
+/* One more reference. Returns its argument. Threads: any. */
+struct press *press_ref(struct press *press);
+
+/* Drop a reference and NULL it; the last one frees. NULL inside is fine. A job holds one until it
+ * has ended and its hung threads, if any, have come back. Threads: any. */
+void press_unref(struct press **press);
 
 /* How a job ended. */
 struct press_result {
@@ -84,6 +95,21 @@ struct press_job;
 MUST_USE enum status press_submit_move(struct press *press, const struct press_request *request,
                                        struct batch *batch, struct press_job **job,
                                        struct problems *problems, struct error *err);
+
+/*
+ * Print a whole batch inside a task that runs already, on its thread: the short way for a single
+ * ticket.
+ *
+ * In:      task    the caller's own, whose deadline and cancellation count
+ *          worker  its context, as press_worker_new made it
+ *          key     what the batch is signed with
+ *          batch   moved (left zeroed) unless a layout is unknown
+ * Out:     result  as the done callback gets it; its status is the function's
+ *          problems  an unknown layout, with its pointer
+ */
+enum status press_print(struct press *press, const struct task *task, void *worker,
+                        const struct event_key *key, struct batch *batch,
+                        struct press_result *result, struct problems *problems);
 
 /* Tickets whose pages are finished. Threads: any. */
 size_t press_job_tickets_done(const struct press_job *job);

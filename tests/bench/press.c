@@ -58,14 +58,13 @@ static void prepare_press(struct ready_press *ready, size_t workers)
     struct press_config press = {
         .fonts = ready->resources.fonts,
         .labels = &ready->resources.labels,
-        .layouts = ready->resources.layouts,
-        .layouts_count = ready->resources.layouts_count,
         .slice_tickets = SLICE_TICKETS,
     };
 
     bench_require(pool_start(&pool, &ready->pool, NULL) == ST_OK, "the pool");
     press.pool = ready->pool;
-    bench_require(press_new(&press, &ready->press, NULL) == ST_OK, "the press");
+    bench_require(press_new_move(&press, &ready->resources.layouts, &ready->press, NULL) == ST_OK,
+                  "the press");
 }
 
 static void *press_prepare(const struct bench_job *job)
@@ -146,7 +145,7 @@ static void press_finish(void *context)
     struct ready_press *ready = context;
 
     bench_require(pool_stop(&ready->pool, POOL_STOP_DRAIN), "the stop");
-    press_free(&ready->press);
+    press_unref(&ready->press);
     key_store_free(&ready->keys);
     resources_clear(&ready->resources);
     MUST(pthread_cond_destroy(&ready->ended));
