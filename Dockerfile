@@ -16,7 +16,7 @@ RUN make program && make install DESTDIR=/staged PREFIX=/usr/local
 FROM debian:12-slim
 COPY deploy/debian-packages.txt deploy/install-packages.sh /tmp/deploy/
 RUN /tmp/deploy/install-packages.sh run && rm -rf /tmp/deploy /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin ticketpress
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ticketpress
 COPY --from=build /staged/usr/local/ /usr/local/
 USER 10001:10001
 WORKDIR /var/empty
