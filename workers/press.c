@@ -61,6 +61,7 @@ struct press {
     struct layout_list layouts;
     struct pdf_profile *profile;
     struct page_plan *plans[PRESS_LAYOUTS_MAX]; /* one a layout */
+    atomic_uint_least64_t tickets_done;
 };
 
 void layout_list_clear(struct layout_list *list)
@@ -170,6 +171,9 @@ struct press_job {
     atomic_size_t holds;
 
     pthread_mutex_t mutex; /* guards the rest */
+    pthread_cond_t told;   /* is_telling has become false */
+    bool has_started;
+    bool is_telling; /* started() is being called */
     bool has_ended;
     enum status failure; /* of the first slice that failed, by its index; ST_OK: none */
     struct error failure_error;
@@ -205,6 +209,7 @@ static void job_free(struct press_job *job)
     event_key_clear(&job->request.key);
     document_unref(&job->document);
     problems_clear(&job->problems);
+    MUST(pthread_cond_destroy(&job->told));
     MUST(pthread_mutex_destroy(&job->mutex));
     press_unref(&job->press);
     free(job);
@@ -352,8 +357,10 @@ static enum status print_tickets(struct slice *slice, struct press_worker *worke
             st = print_ticket(worker, slice, pages, &job->batch.tickets[slice->first + i], err);
         slice->ends[i] = slice->pages.len;
         slice->token_ends[i] = slice->tokens.len;
-        if (st == ST_OK)
+        if (st == ST_OK) {
             atomic_fetch_add_explicit(&job->tickets_done, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&job->press->tickets_done, 1, memory_order_relaxed);
+        }
     }
     return st;
 }
@@ -395,9 +402,34 @@ static enum status print_slice(struct slice *slice, struct press_worker *worker,
     return st;
 }
 
+/* Whoever comes first says that the job has started. A slice whose thread was given up may come
+ * here after the job's end, when it must not call any more. */
+static void tell_started(struct press_job *job)
+{
+    bool is_first;
+
+    if (job->request.started == NULL)
+        return;
+    MUST(pthread_mutex_lock(&job->mutex));
+    is_first = !job->has_started && !job->has_ended;
+    if (is_first)
+        job->has_started = job->is_telling = true;
+    MUST(pthread_mutex_unlock(&job->mutex));
+    if (!is_first)
+        return;
+    job->request.started(job->request.user);
+    MUST(pthread_mutex_lock(&job->mutex));
+    job->is_telling = false;
+    MUST(pthread_cond_signal(&job->told));
+    MUST(pthread_mutex_unlock(&job->mutex));
+}
+
 static enum status slice_run(struct task *task, void *context, struct error *err)
 {
-    return print_slice(slice_from(task), context, err);
+    struct slice *slice = slice_from(task);
+
+    tell_started(slice->job);
+    return print_slice(slice, context, err);
 }
 
 /* ---- the bind ---- */
@@ -651,6 +683,8 @@ static void note_failure(struct press_job *job, size_t slice, enum status status
 static void mark_ended(struct press_job *job)
 {
     MUST(pthread_mutex_lock(&job->mutex));
+    while (job->is_telling)
+        MUST(pthread_cond_wait(&job->told, &job->mutex));
     job->has_ended = true;
     MUST(pthread_mutex_unlock(&job->mutex));
 }
@@ -691,6 +725,7 @@ static void bind_done_take(struct task *task, enum status status, const struct e
         result.error = job->failure_error;
     }
     mark_ended(job);
+    result.tickets_done = press_job_tickets_done(job);
     job->request.done(job->request.user, &result);
     press_result_clear(&result);
     job_let_go(job);
@@ -702,6 +737,7 @@ static void bind_given_up(struct task *task, const struct error *err)
     struct press_result result = {.status = ST_TIMED_OUT, .error = *err};
 
     mark_ended(job); /* the job's own hold is the hung thread's now */
+    result.tickets_done = press_job_tickets_done(job);
     job->request.done(job->request.user, &result);
     press_result_clear(&result);
 }
@@ -751,6 +787,7 @@ static enum status job_new(struct press *press, const struct press_request *requ
     made->slices = calloc(made->slices_count, sizeof *made->slices);
     made->parts = calloc(made->slices_count, sizeof *made->parts);
     MUST(pthread_mutex_init(&made->mutex, NULL));
+    MUST(pthread_cond_init(&made->told, NULL));
     if (made->slices == NULL || made->parts == NULL) {
         job_free(made);
         return error_set(err, ST_NO_MEMORY, "a job of %zu tickets", tickets_count);
@@ -814,6 +851,7 @@ enum status press_print(struct press *press, const struct task *task, void *work
         st = bind_job(job, worker, &result->error);
     result->status = st;
     if (job != NULL) {
+        result->tickets_done = press_job_tickets_done(job);
         result->document = job->document;
         result->problems = job->problems;
         job->document = NULL;
@@ -843,4 +881,14 @@ void press_job_release(struct press_job **job)
     if (*job != NULL)
         job_let_go(*job);
     *job = NULL;
+}
+
+uint64_t press_tickets_done(const struct press *press)
+{
+    return atomic_load_explicit(&press->tickets_done, memory_order_relaxed);
+}
+
+size_t press_slice_tickets(const struct press *press)
+{
+    return press->config.slice_tickets;
 }

@@ -65,6 +65,7 @@ struct press_result {
     struct error error;              /* empty when ST_OK */
     const struct document *document; /* one reference, the receiver's */
     struct problems problems;        /* the receiver's; also with ST_OK, such as missing glyphs */
+    size_t tickets_done;             /* of which the pages were finished */
 };
 void press_result_clear(struct press_result *result);
 
@@ -72,6 +73,10 @@ struct press_request {
     enum pool_lane lane;
     uint64_t client;      /* round-robin key */
     struct event_key key; /* what this batch is signed with; copied */
+
+    /* NULL, or called on a worker when the first ticket is taken up: at most once, and it has
+     * returned before done is called. It must be brief. */
+    void (*started)(void *user);
 
     /* The end of the job, exactly once, on a worker or the pool's watchdog. The receiver moves out
      * what it keeps and clears the rest. It may submit, cancel and release. */
@@ -119,5 +124,11 @@ void press_job_cancel(struct press_job *job);
 
 /* Let the handle go and NULL it. Threads: any. */
 void press_job_release(struct press_job **job);
+
+/* Tickets whose pages were finished, of all jobs since the start. Threads: any. */
+uint64_t press_tickets_done(const struct press *press);
+
+/* Tickets that a job has done when its turn passes to the next one. */
+size_t press_slice_tickets(const struct press *press);
 
 #endif
