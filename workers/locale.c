@@ -20,7 +20,11 @@ enum {
     ZONE_UNITS_MAX = 65,
     FORMATTED_UNITS_MAX = 256,
     PATTERN_UNITS_MAX = 128,
+    NFC_BYTES_MAX = 128 << 20, /* nine times this is still an int32_t */
 };
+
+/* Dates, money and line breaks of a language that ICU does not know. */
+static const char DEFAULT_LOCALE[] = "en_GB";
 
 static enum status icu_error(UErrorCode code, const char *what, struct error *err)
 {
@@ -64,7 +68,7 @@ static enum status normalise(struct text in, UChar *units, UChar *normal, int32_
     int32_t count = 0;
 
     u_strFromUTF8(units, capacity, &count, in.data, (int32_t)in.len, &code);
-    if (U_SUCCESS(code) && unorm2_quickCheck(nfc, units, count, &code) == UNORM_YES) {
+    if (unorm2_isNormalized(nfc, units, count, &code)) {
         *out = in;
         return ST_OK;
     }
@@ -87,7 +91,7 @@ static enum status rule_nfc(struct text in, struct arena *arena, struct text *ou
         *out = in;
         return ST_OK;
     }
-    units = malloc(2 * capacity * sizeof *units);
+    units = in.len <= NFC_BYTES_MAX ? malloc(2 * capacity * sizeof *units) : NULL;
     if (units == NULL)
         return error_set(err, ST_NO_MEMORY, "a text of %zu bytes", in.len);
     st = normalise(in, units, units + capacity, (int32_t)capacity, arena, out, err);
@@ -137,17 +141,21 @@ static bool rule_is_zone(struct text name)
     return U_SUCCESS(code) && is_system && strcmp(name.data, "Etc/Unknown") != 0;
 }
 
+/* A tag of private or undetermined language would be written in ICU's root locale, which is meant
+ * for nobody. */
 static bool rule_is_locale(struct text tag)
 {
     UErrorCode code = U_ZERO_ERROR;
     char id[ULOC_FULLNAME_CAPACITY];
+    char language[ULOC_LANG_CAPACITY];
     int32_t parsed = 0;
 
     if (tag.len == 0 || tag.len > TAG_BYTES_MAX)
         return false;
     uloc_forLanguageTag(tag.data, id, (int32_t)sizeof id, &parsed, &code);
-    return U_SUCCESS(code) && code != U_STRING_NOT_TERMINATED_WARNING &&
-           (size_t)parsed == tag.len && id[0] != '\0';
+    if (U_FAILURE(code) || code == U_STRING_NOT_TERMINATED_WARNING || (size_t)parsed != tag.len)
+        return false;
+    return uloc_getLanguage(id, language, (int32_t)sizeof language, &code) > 0 && U_SUCCESS(code);
 }
 
 /* ISO 4217, list one, as of 2026: the codes that have a minor unit. (ICU's own list is no help: its
@@ -198,6 +206,7 @@ enum status locale_rules(struct text_rules *rules, struct error *err)
     UErrorCode code = U_ZERO_ERROR;
 
     u_init(&code);
+    uloc_setDefault(DEFAULT_LOCALE, &code);
     if (U_FAILURE(code))
         return icu_error(code, "ICU data", err);
     *rules = (struct text_rules){
@@ -278,9 +287,9 @@ static enum status use_locale(struct locale_formatter *formatter, struct text ta
 {
     UErrorCode code = U_ZERO_ERROR;
 
+    assert(tag.len >= 1 && tag.len <= TAG_BYTES_MAX);
     if (formatter->tag.len == tag.len && memcmp(formatter->tag_data, tag.data, tag.len) == 0)
         return ST_OK;
-    assert(tag.len >= 1 && tag.len <= TAG_BYTES_MAX);
     forget_locale(formatter);
     uloc_forLanguageTag(tag.data, formatter->id, (int32_t)sizeof formatter->id, NULL, &code);
     if (U_FAILURE(code))

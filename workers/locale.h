@@ -14,12 +14,15 @@
 #include <stdint.h>
 
 /*
- * The rules of domain/text_rules.h by ICU's data and ISO 4217.
+ * The rules of domain/text_rules.h by ICU's data and ISO 4217. Takes the process's own locale out
+ * of ICU too, which would else write languages that it does not know in that one: so call this
+ * first, before any formatter is made and any thread is started.
  *
  * Errors:  ST_LIBRARY  ICU's data is missing
  */
 MUST_USE enum status locale_rules(struct text_rules *rules, struct error *err);
 
+/* A language that ICU does not know is written as en-GB. */
 enum locale_moment { LOCALE_DATE, LOCALE_TIME, LOCALE_ZONE };
 
 /* A formatter keeps what it opened for the last locale, zone and currency. One per worker. */
