@@ -16,8 +16,9 @@ struct face {
     hb_face_t *subsetter; /* preprocessed: for cutting */
     hb_font_t *font;
     struct font_metrics metrics;
-    int *advances;         /* glyph_count of them */
-    uint32_t *code_points; /* glyph_count of them */
+    int *advances; /* glyph_count of them, as of the next two */
+    uint32_t *code_points;
+    struct glyph_reach *reaches;
 };
 
 struct font_set {
@@ -112,6 +113,11 @@ static unsigned u16_at(const char *data, size_t offset)
     return (unsigned)bytes[0] << 8 | bytes[1];
 }
 
+static uint32_t u32_at(const char *data, size_t offset)
+{
+    return (uint32_t)u16_at(data, offset) << 16 | u16_at(data, offset + 2);
+}
+
 /* The union of all glyph boxes, from the head table (OpenType: bytes 36 to 43). */
 static void read_bbox(struct face *face)
 {
@@ -142,6 +148,23 @@ static void read_metrics(struct face *face)
     read_name(face);
 }
 
+static int16_t to_int16(hb_position_t units)
+{
+    return (int16_t)(units < INT16_MIN ? INT16_MIN : units > INT16_MAX ? INT16_MAX : units);
+}
+
+static void read_glyph(struct face *face, uint32_t glyph)
+{
+    hb_glyph_extents_t extents;
+
+    face->advances[glyph] = hb_font_get_glyph_h_advance(face->font, glyph);
+    if (hb_font_get_glyph_extents(face->font, glyph, &extents))
+        face->reaches[glyph] = (struct glyph_reach){
+            .top = to_int16(extents.y_bearing),
+            .bottom = to_int16(extents.y_bearing + extents.height), /* the height is negative */
+        };
+}
+
 static enum status read_glyphs(struct face *face, struct error *err)
 {
     uint32_t const count = face->metrics.glyph_count;
@@ -151,19 +174,18 @@ static enum status read_glyphs(struct face *face, struct error *err)
 
     face->advances = calloc(count, sizeof *face->advances);
     face->code_points = calloc(count, sizeof *face->code_points);
+    face->reaches = calloc(count, sizeof *face->reaches);
     hb_face_collect_unicodes(face->face, characters);
-    is_complete = face->advances != NULL && face->code_points != NULL &&
+    is_complete = face->advances != NULL && face->code_points != NULL && face->reaches != NULL &&
                   hb_set_allocation_successful(characters);
-    if (is_complete) {
-        for (uint32_t glyph = 0; glyph < count; glyph++)
-            face->advances[glyph] = hb_font_get_glyph_h_advance(face->font, glyph);
-        while (hb_set_next(characters, &character)) {
-            hb_codepoint_t glyph;
+    for (uint32_t glyph = 0; is_complete && glyph < count; glyph++)
+        read_glyph(face, glyph);
+    while (is_complete && hb_set_next(characters, &character)) {
+        hb_codepoint_t glyph;
 
-            if (hb_font_get_nominal_glyph(face->font, character, &glyph) && glyph < count &&
-                face->code_points[glyph] == 0)
-                face->code_points[glyph] = character;
-        }
+        if (hb_font_get_nominal_glyph(face->font, character, &glyph) && glyph < count &&
+            face->code_points[glyph] == 0)
+            face->code_points[glyph] = character;
     }
     hb_set_destroy(characters);
     return is_complete ? ST_OK : error_set(err, ST_NO_MEMORY, "the glyphs of a font");
@@ -178,16 +200,52 @@ static bool has_table(const struct face *face, hb_tag_t tag)
     return has;
 }
 
+/* HarfBuzz reads a file cut short as one whose last glyphs are blank. (OpenType: the table
+ * directory has 12 bytes and 16 a table, offset and length at their bytes 8 and 12.) */
+static bool is_whole(const struct face *face)
+{
+    enum { HEAD_BYTES = 12, RECORD_BYTES = 16 };
+    hb_blob_t *file = hb_face_reference_blob(face->face);
+    unsigned int len;
+    const char *data = hb_blob_get_data(file, &len);
+    bool is_whole = len >= HEAD_BYTES && len >= HEAD_BYTES + u16_at(data, 4) * RECORD_BYTES;
+
+    for (size_t i = 0; is_whole && i < u16_at(data, 4); i++) {
+        size_t const record = HEAD_BYTES + i * RECORD_BYTES;
+
+        is_whole = u32_at(data, record + 8) <= len &&
+                   u32_at(data, record + 12) <= len - u32_at(data, record + 8);
+    }
+    hb_blob_destroy(file);
+    return is_whole;
+}
+
+/* What a TrueType face cannot do without (OpenType, required tables). */
+static enum status check_tables(const struct face *face, const char *path, struct error *err)
+{
+    static const char TABLES[][5] = {"cmap", "head", "hhea", "hmtx", "loca", "maxp"};
+
+    if (!has_table(face, HB_TAG('g', 'l', 'y', 'f')))
+        return error_set(err, ST_INVALID, "font %s: has no TrueType outlines (table glyf)", path);
+    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
+        if (!has_table(face, hb_tag_from_string(TABLES[i], 4)))
+            return error_set(err, ST_INVALID, "font %s: has no table %s", path, TABLES[i]);
+    if (!is_whole(face))
+        return error_set(err, ST_INVALID, "font %s: is cut short", path);
+    return ST_OK;
+}
+
 static enum status face_open(struct face *face, const char *path, struct error *err)
 {
     enum status st = face_read(face, path, err);
 
     if (st != ST_OK)
         return st;
+    st = check_tables(face, path, err);
+    if (st != ST_OK)
+        return st;
     face->metrics.units_per_em = hb_face_get_upem(face->face);
     face->metrics.glyph_count = hb_face_get_glyph_count(face->face);
-    if (!has_table(face, HB_TAG('g', 'l', 'y', 'f')))
-        return error_set(err, ST_INVALID, "font %s: has no TrueType outlines (table glyf)", path);
     if (face->metrics.glyph_count == 0 || face->metrics.glyph_count > FONT_GLYPHS_MAX)
         return error_set(err, ST_INVALID, "font %s: %u glyphs; 1 to %d can be used", path,
                          face->metrics.glyph_count, FONT_GLYPHS_MAX);
@@ -236,6 +294,7 @@ void font_set_free(struct font_set **set)
         hb_face_destroy(face->face);
         free(face->advances);
         free(face->code_points);
+        free(face->reaches);
     }
     free(*set);
     *set = NULL;
@@ -280,6 +339,12 @@ uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph
 {
     assert(glyph < face_at(set, face)->metrics.glyph_count);
     return face_at(set, face)->code_points[glyph];
+}
+
+struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t glyph)
+{
+    assert(glyph < face_at(set, face)->metrics.glyph_count);
+    return face_at(set, face)->reaches[glyph];
 }
 
 struct hb_font_t *font_shaper(const struct font_set *set, size_t face)
@@ -405,7 +470,8 @@ enum status font_subset(const struct font_set *set, size_t face, struct glyph_se
     if (plan != NULL)
         cut = hb_subset_plan_execute_or_fail(plan);
     if (cut == NULL) {
-        st = error_set(err, ST_NO_MEMORY, "a subset of font %s", from->metrics.postscript_name);
+        st = error_set(err, input == NULL ? ST_NO_MEMORY : ST_LIBRARY, "a subset of font %s",
+                       from->metrics.postscript_name);
     } else {
         widen_by_plan(glyphs, plan);
         st = bytes_from_face(cut, file, err);

@@ -44,7 +44,7 @@ struct font_metrics {
  * Open faces from files, in their order of preference.
  *
  * In:      paths   count of them, 1..FONT_FACES_MAX; TrueType outlines (a "glyf" table)
- * Errors:  ST_INVALID    a file is no such font; err names it and the fault
+ * Errors:  ST_INVALID    a file is no such font, or cut short; err names it and the fault
  *          ST_NOT_FOUND, ST_IO  a file cannot be opened or read; err names it
  *          ST_TOO_LARGE  a file is over FONT_FILE_BYTES_MAX
  *          ST_NO_MEMORY
@@ -65,6 +65,13 @@ int font_advance(const struct font_set *set, size_t face, uint32_t glyph);
 
 /* The same in thousandths of the em, rounded: what a PDF's widths say. */
 int font_width(const struct font_set *set, size_t face, uint32_t glyph);
+
+/* How far a glyph's ink reaches from the baseline, in units of the face's em; 0 and 0 without ink.
+ */
+struct glyph_reach {
+    int16_t top, bottom; /* upwards; bottom is negative below the baseline */
+};
+struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t glyph);
 
 /* The lowest code point that the face's character map leads to this glyph; 0 when there is none. */
 uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph);
@@ -94,7 +101,8 @@ void glyph_set_unite(struct glyph_set *dst, const struct glyph_set *src); /* of 
  *
  * Out:     file    a TrueType file without hinting, names and layout tables, as PDF embeds it
  *          glyphs  widened to all glyphs that the file holds
- * Errors:  ST_NO_MEMORY, ST_LIBRARY  *file is left empty
+ * Errors:  ST_LIBRARY    the face could not be cut; HarfBuzz does not say why
+ *          ST_NO_MEMORY  *file is left empty in both cases
  * Threads: any
  */
 MUST_USE enum status font_subset(const struct font_set *set, size_t face, struct glyph_set *glyphs,
