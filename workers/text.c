@@ -10,13 +10,15 @@
 enum {
     SIZE_STEP_MPT = 250,
     LEADING_PERCENT = 125,
-    ELLIPSIS_GLYPHS_MAX = 4,
+    LANGUAGE_LETTERS_MAX = 3,
 };
 
 struct text_setter {
     const struct font_set *fonts;
     hb_buffer_t *buffer;
     struct locale_formatter *locale;
+    char language_code[LANGUAGE_LETTERS_MAX + 1]; /* of language; "" at first */
+    hb_language_t language;
 };
 
 enum status text_setter_new(const struct font_set *fonts, struct text_setter **setter,
@@ -58,15 +60,26 @@ struct shaped {
     size_t glyphs_count;
 };
 
-/* HarfBuzz keeps every language it was ever asked for: the primary subtag bounds how many there
- * are. */
-static hb_language_t language_from_tag(struct text tag)
+/*
+ * HarfBuzz keeps every language that it was ever asked for in one list, for ever. So it is asked
+ * for the language's two or three letters only, which bounds the list whatever clients send, and
+ * only when they change. Tags with longer languages are registered for none.
+ */
+static hb_language_t language_from_tag(struct text_setter *setter, struct text tag)
 {
+    char code[LANGUAGE_LETTERS_MAX + 1] = "";
     size_t len = 0;
 
     while (len < tag.len && tag.data[len] != '-')
         len++;
-    return hb_language_from_string(tag.data, (int)len);
+    if (len > LANGUAGE_LETTERS_MAX)
+        return HB_LANGUAGE_INVALID;
+    memcpy(code, tag.data, len);
+    if (memcmp(code, setter->language_code, sizeof code) != 0) {
+        memcpy(setter->language_code, code, sizeof code);
+        setter->language = hb_language_from_string(code, (int)len);
+    }
+    return setter->language;
 }
 
 static enum status shape(struct text_setter *setter, struct text tag, struct text text, size_t face,
@@ -82,7 +95,8 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
     hb_buffer_add_utf8(buffer, text.data, (int)text.len, 0, (int)text.len);
     hb_buffer_guess_segment_properties(buffer); /* the script; the rest is known better */
     hb_buffer_set_direction(buffer, HB_DIRECTION_LTR);
-    hb_buffer_set_language(buffer, language_from_tag(tag));
+    hb_buffer_set_flags(buffer, HB_BUFFER_FLAG_BOT); /* a mark that comes first gets a circle */
+    hb_buffer_set_language(buffer, language_from_tag(setter, tag));
     hb_shape(font_shaper(setter->fonts, face), buffer, NULL, 0);
     infos = hb_buffer_get_glyph_infos(buffer, &count);
     positions = hb_buffer_get_glyph_positions(buffer, &count);
@@ -159,6 +173,15 @@ static struct span span_of(const struct shaped *shaped, size_t first, size_t nex
     return span;
 }
 
+/* Whether a line must not end before a glyph: it belongs to the glyph before it, as a part of the
+ * same character or as a mark on it. */
+static bool is_inside_character(const struct shaped *shaped, size_t glyph)
+{
+    return glyph > 0 && glyph < shaped->glyphs_count &&
+           (shaped->glyphs[glyph].advance == 0 ||
+            shaped->glyphs[glyph].at == shaped->glyphs[glyph - 1].at);
+}
+
 /* As many whole characters from first on as are no wider than limit, but one at least. */
 static struct span span_by_force(const struct shaped *shaped, size_t first, int64_t limit)
 {
@@ -168,10 +191,9 @@ static struct span span_by_force(const struct shaped *shaped, size_t first, int6
     while (next < shaped->glyphs_count) {
         size_t end = next;
 
-        while (end < shaped->glyphs_count && shaped->glyphs[end].at == shaped->glyphs[next].at)
+        do
             width += shaped->glyphs[end++].advance;
-        while (end < shaped->glyphs_count && shaped->glyphs[end].advance == 0)
-            end++; /* marks stay with their letter */
+        while (is_inside_character(shaped, end));
         if (width > limit && next > first)
             break;
         next = end;
@@ -325,7 +347,7 @@ static enum status cut_short(const struct fitting *fitting, int64_t limit, struc
     mark_width = width_of(&mark, 0, mark.glyphs_count);
     while (span.end > span.first &&
            (span.width + mark_width > limit || is_blank(&fitting->shaped, span.end - 1) ||
-            fitting->shaped.glyphs[span.end].at == fitting->shaped.glyphs[span.end - 1].at))
+            is_inside_character(&fitting->shaped, span.end)))
         span.width -= fitting->shaped.glyphs[--span.end].advance;
     *line = line_from_span(fitting, &span);
     glyphs = arena_alloc(fitting->arena, (line->glyphs_count + mark.glyphs_count) * sizeof *glyphs);
