@@ -105,14 +105,38 @@ static void put_rgb(struct content *content, uint32_t color)
 
 void content_save(struct content *content)
 {
+    assert(content->saves < CONTENT_SAVES_MAX);
+    content->saved_colors[content->saves++] = content->color;
     if (reserve(content, OPERATOR_CHARS_MAX))
         put(content, "q\n");
 }
 
 void content_restore(struct content *content)
 {
+    assert(content->saves > 0);
+    content->color = content->saved_colors[--content->saves];
     if (reserve(content, OPERATOR_CHARS_MAX))
         put(content, "Q\n");
+}
+
+static void put_box(struct content *content, int32_t x_mpt, int32_t y_mpt, int32_t w_mpt,
+                    int32_t h_mpt)
+{
+    put_mpt(content, x_mpt);
+    put_mpt(content, y_mpt);
+    put_mpt(content, w_mpt);
+    put_mpt(content, h_mpt);
+    put(content, "re ");
+}
+
+void content_clip_box(struct content *content, int32_t x_mpt, int32_t y_mpt, int32_t w_mpt,
+                      int32_t h_mpt)
+{
+    assert(content->saves > 0);
+    if (!reserve(content, OPERATOR_CHARS_MAX))
+        return;
+    put_box(content, x_mpt, y_mpt, w_mpt, h_mpt);
+    put(content, "W n\n");
 }
 
 static void set_color(struct content *content, uint32_t color)
@@ -135,11 +159,8 @@ void content_fill_box(struct content *content, uint32_t color, int32_t x_mpt, in
     set_color(content, color);
     if (!reserve(content, OPERATOR_CHARS_MAX))
         return;
-    put_mpt(content, x_mpt);
-    put_mpt(content, y_mpt);
-    put_mpt(content, w_mpt);
-    put_mpt(content, h_mpt);
-    put(content, "re f\n");
+    put_box(content, x_mpt, y_mpt, w_mpt, h_mpt);
+    put(content, "f\n");
 }
 
 void content_line(struct content *content, const struct content_line *line)
@@ -294,10 +315,11 @@ void content_text(struct content *content, const struct font_set *fonts, size_t 
                   int32_t size_mpt, uint32_t color, const struct text_line *line, int32_t x_mpt,
                   int32_t y_mpt)
 {
-    bool const needs_actual_text = !reads_back(fonts, face, line);
+    bool needs_actual_text;
 
     if (line->glyphs_count == 0)
         return;
+    needs_actual_text = !reads_back(fonts, face, line);
     set_color(content, color);
     if (needs_actual_text)
         begin_actual_text(content, line);

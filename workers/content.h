@@ -16,9 +16,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CONTENT_SAVES_MAX = 2 };
+
 struct content {
     struct bytes *out; /* borrowed; operators are appended */
     uint32_t color;    /* the fill colour in force, 0xRRGGBB; a stream begins with black */
+    uint32_t saved_colors[CONTENT_SAVES_MAX];
+    int saves; /* that were not restored, 0..CONTENT_SAVES_MAX */
     bool is_out_of_memory;
 };
 
@@ -27,9 +31,14 @@ void content_init(struct content *content, struct bytes *out);
 /* Errors: ST_NO_MEMORY, if any operator could not be written. */
 MUST_USE enum status content_status(const struct content *content, struct error *err);
 
-/* Keep what is set between the two from what follows. */
+/* Keep what is set between the two from what follows; pairs may be nested CONTENT_SAVES_MAX deep.
+ */
 void content_save(struct content *content);
 void content_restore(struct content *content);
+
+/* Draw nothing outside a box until the save before it is restored. */
+void content_clip_box(struct content *content, int32_t x_mpt, int32_t y_mpt, int32_t w_mpt,
+                      int32_t h_mpt);
 
 void content_fill_box(struct content *content, uint32_t color, int32_t x_mpt, int32_t y_mpt,
                       int32_t w_mpt, int32_t h_mpt);

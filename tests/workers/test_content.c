@@ -1,0 +1,426 @@
+#include "workers/content.h"
+
+#include "tests/support/failing_memory.h"
+
+#include <criterion/criterion.h>
+#include <hb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RED = 0xFF0000, GREY = 0x808080, WHITE = 0xFFFFFF };
+
+static const char *const PATHS[] = {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf"};
+
+static struct font_set *fonts;
+static struct text_setter *setter;
+static struct arena arena;
+static struct bytes out;
+static struct content content;
+
+static void setup(void)
+{
+    content_init(&content, &out);
+}
+
+static void teardown(void)
+{
+    bytes_clear(&out);
+}
+
+static void setup_text(void)
+{
+    cr_assert_eq(font_set_open(PATHS, 1, &fonts, NULL), ST_OK);
+    cr_assert_eq(text_setter_new(fonts, &setter, NULL), ST_OK);
+    setup();
+}
+
+static void teardown_text(void)
+{
+    teardown();
+    text_setter_free(&setter);
+    font_set_free(&fonts);
+    arena_clear(&arena);
+}
+
+/* What was written since the last call. */
+static const char *written(void)
+{
+    cr_assert_eq(content_status(&content, NULL), ST_OK);
+    cr_assert_eq(bytes_append(&out, "", 1, NULL), ST_OK);
+    out.len = 0;
+    return (const char *)out.data;
+}
+
+/* ---- numbers ---- */
+
+Test(content_fill_box, writes_positions_to_a_hundredth, .init = setup, .fini = teardown)
+{
+    static const struct {
+        int32_t mpt;
+        const char *number;
+    } ROWS[] = {
+        {0, "0"},
+        {4, "0"},
+        {5, ".01"},
+        {-4, "0"},
+        {-5, "-.01"},
+        {10, ".01"},
+        {99, ".1"},
+        {100, ".1"},
+        {104, ".1"},
+        {105, ".11"},
+        {994, ".99"},
+        {995, "1"},
+        {1000, "1"},
+        {-1000, "-1"},
+        {1050, "1.05"},
+        {1500, "1.5"},
+        {12340, "12.34"},
+        {-12345, "-12.35"},
+        {100000, "100"},
+        {101010, "101.01"},
+        {5669291, "5669.29"},
+        {-5669291, "-5669.29"},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char expected[64];
+
+        content_fill_box(&content, 0, ROWS[i].mpt, 1000, 2000, 3000);
+        snprintf(expected, sizeof expected, "%s 1 2 3 re f\n", ROWS[i].number);
+        cr_expect_str_eq(written(), expected, "%d", ROWS[i].mpt);
+    }
+}
+
+/* ---- colours ---- */
+
+Test(content_fill_box, sets_a_colour_only_when_it_changes, .init = setup, .fini = teardown)
+{
+    static const struct {
+        uint32_t color;
+        const char *operator;
+    } ROWS[] = {
+        {0x000000, ""}, /* a stream begins with black */
+        {0xFFFFFF, "1 g\n"},    {0xFFFFFF, ""},           {0x808080, ".502 g\n"},
+        {0x010101, ".004 g\n"}, {0xFF0000, "1 0 0 rg\n"}, {0x1B2440, ".106 .141 .251 rg\n"},
+        {0x1B2440, ""},         {0x00FF00, "0 1 0 rg\n"}, {0x0000FF, "0 0 1 rg\n"},
+        {0x000000, "0 g\n"},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char expected[64];
+
+        content_fill_box(&content, ROWS[i].color, 0, 0, 1000, 1000);
+        snprintf(expected, sizeof expected, "%s0 0 1 1 re f\n", ROWS[i].operator);
+        cr_expect_str_eq(written(), expected, "%06X", ROWS[i].color);
+    }
+}
+
+Test(content_restore, brings_the_colour_before_back, .init = setup, .fini = teardown)
+{
+    content_fill_box(&content, RED, 0, 0, 1000, 1000);
+    content_save(&content);
+    content_fill_box(&content, GREY, 0, 0, 1000, 1000);
+    content_save(&content);
+    content_fill_box(&content, WHITE, 0, 0, 1000, 1000);
+    content_restore(&content);
+    content_fill_box(&content, GREY, 0, 0, 2000, 1000);
+    content_restore(&content);
+    content_fill_box(&content, RED, 0, 0, 3000, 1000);
+    cr_expect_str_eq(written(), "1 0 0 rg\n0 0 1 1 re f\n"
+                                "q\n.502 g\n0 0 1 1 re f\n"
+                                "q\n1 g\n0 0 1 1 re f\nQ\n"
+                                "0 0 2 1 re f\nQ\n"
+                                "0 0 3 1 re f\n");
+}
+
+Test(content_restore, without_a_save_is_our_fault, .init = setup, .signal = SIGABRT)
+{
+    content_restore(&content);
+}
+
+Test(content_save, deeper_than_it_says_is_our_fault, .init = setup, .signal = SIGABRT)
+{
+    for (int i = 0; i <= CONTENT_SAVES_MAX; i++)
+        content_save(&content);
+}
+
+Test(content_clip_box, lasts_until_the_restore, .init = setup, .fini = teardown)
+{
+    content_save(&content);
+    content_clip_box(&content, 1000, 2000, 3000, 4500);
+    content_restore(&content);
+    cr_expect_str_eq(written(), "q\n1 2 3 4.5 re W n\nQ\n");
+}
+
+Test(content_clip_box, without_a_save_is_our_fault, .init = setup, .signal = SIGABRT)
+{
+    content_clip_box(&content, 0, 0, 1000, 1000);
+}
+
+/* ---- lines ---- */
+
+Test(content_line, says_all_that_the_last_one_may_have_changed, .init = setup, .fini = teardown)
+{
+    content_line(&content, &(struct content_line){.color = RED,
+                                                  .x1_mpt = 1000,
+                                                  .y1_mpt = 2000,
+                                                  .x2_mpt = 30500,
+                                                  .y2_mpt = 2000,
+                                                  .stroke_mpt = 567,
+                                                  .dash_mpt = 3400});
+    cr_expect_str_eq(written(), "1 0 0 RG .57 w [3.4 ] 0 d 1 2 m 30.5 2 l S\n");
+    content_line(&content, &(struct content_line){.x2_mpt = 1000, .stroke_mpt = 1000});
+    cr_expect_str_eq(written(), "0 0 0 RG 1 w [] 0 d 0 0 m 1 0 l S\n");
+}
+
+/* ---- text ---- */
+
+static struct text_line line_of(const char *text, int32_t width_mpt)
+{
+    struct text_fit const fit = {.width_mpt = width_mpt,
+                                 .height_mpt = 20000,
+                                 .size_mpt = 10000,
+                                 .floor_mpt = 10000,
+                                 .wrapped_floor_mpt = 10000,
+                                 .lines_max = 1};
+    struct text_block block;
+
+    cr_assert_eq(text_set(setter, (struct text){"en-GB", 5}, (struct text){text, strlen(text)},
+                          &fit, &arena, &block, NULL),
+                 ST_OK);
+    cr_assert_eq(block.lines_count, 1);
+    return block.lines[0];
+}
+
+static const char *text_written(const char *text)
+{
+    struct text_line const line = line_of(text, 1000000);
+
+    content_text(&content, fonts, 0, 10000, 0, &line, 20000, 30000);
+    return written();
+}
+
+static unsigned glyph_of(uint32_t code_point)
+{
+    hb_codepoint_t glyph = 0;
+
+    cr_assert(hb_font_get_nominal_glyph(font_shaper(fonts, 0), code_point, &glyph));
+    return glyph;
+}
+
+Test(content_text, writes_glyphs_as_two_byte_codes, .init = setup_text, .fini = teardown_text)
+{
+    char expected[100];
+
+    snprintf(expected, sizeof expected, "BT/F0 10 Tf 20 30 Td[<%04X%04X%04X>]TJ ET\n",
+             glyph_of('n'), glyph_of('i'), glyph_of('n'));
+    cr_expect_str_eq(text_written("nin"), expected);
+}
+
+Test(content_text, names_the_face_by_its_number_and_sets_the_colour, .init = setup_text,
+     .fini = teardown_text)
+{
+    const char *const two[] = {PATHS[0], PATHS[0]};
+    struct text_line const line = line_of("n", 1000000);
+    struct font_set *set = NULL;
+    char expected[100];
+
+    cr_assert_eq(font_set_open(two, 2, &set, NULL), ST_OK);
+    content_text(&content, set, 1, 10500, RED, &line, 0, 0);
+    snprintf(expected, sizeof expected, "1 0 0 rg\nBT/F1 10.5 Tf 0 0 Td[<%04X>]TJ ET\n",
+             glyph_of('n'));
+    cr_expect_str_eq(written(), expected);
+    font_set_free(&set);
+}
+
+Test(content_text, moves_the_pen_where_shaping_does, .init = setup_text, .fini = teardown_text)
+{
+    struct text_line const line = line_of("AV", 1000000);
+    int const kern = font_advance(fonts, 0, glyph_of('A')) - line.glyphs[0].advance;
+    char expected[100];
+
+    cr_assert_gt(kern, 0);
+    snprintf(expected, sizeof expected, "BT/F0 10 Tf 20 30 Td[<%04X>%d<%04X>]TJ ET\n",
+             glyph_of('A'), kern, glyph_of('V'));
+    cr_expect_str_eq(text_written("AV"), expected);
+}
+
+Test(content_text, puts_marks_over_letters_and_takes_the_rise_back, .init = setup_text,
+     .fini = teardown_text)
+{
+    struct text_line const line = line_of("X\u0302", 1000000);
+    const struct glyph *mark = &line.glyphs[1];
+    const char *text = text_written("X\u0302");
+
+    cr_assert(mark->y_offset > 0 && mark->advance == 0);
+    cr_expect_not_null(strstr(text, " Ts["), "%s", text);
+    cr_expect_not_null(strstr(text, "]TJ 0 Ts ET\n"), "%s", text);
+}
+
+/* Adds up where a viewer has the pen before each glyph, from the codes and numbers of one TJ. */
+static void expect_pen(const struct text_line *line, const char *text, const char *name)
+{
+    const char *c = strstr(text, "Td[");
+    int64_t actual = 0, wanted = 0;
+    size_t glyph = 0;
+
+    cr_assert_not_null(c, "%s", name);
+    for (c += 3; strncmp(c, "ET", 2) != 0;) {
+        unsigned id = 0;
+        int number = 0, used = 0;
+
+        if (strchr("<>[] ", *c) != NULL) {
+            c++;
+        } else if (c[-1] != '<' && sscanf(c, "TJ %*f Ts%n", &used) == 0 && used > 0) {
+            c += used;
+        } else if (strncmp(c, "TJ ", 3) == 0) {
+            c += 3;
+        } else if ((c[-1] == '>' || c[-1] == '[') && sscanf(c, "%d%n", &number, &used) == 1) {
+            actual -= number;
+            c += used;
+        } else {
+            cr_assert_eq(sscanf(c, "%4x", &id), 1, "%s: %s", name, c);
+            cr_assert_lt(glyph, line->glyphs_count, "%s", name);
+            cr_assert_eq(id, line->glyphs[glyph].id, "%s", name);
+            cr_expect_eq(actual, wanted + line->glyphs[glyph].x_offset, "%s: glyph %zu", name,
+                         glyph);
+            actual += font_width(fonts, 0, id);
+            wanted += line->glyphs[glyph++].advance;
+            c += 4;
+        }
+    }
+    cr_expect_eq(glyph, line->glyphs_count, "%s", name);
+}
+
+Test(content_text, puts_each_glyph_where_shaping_does, .init = setup_text, .fini = teardown_text)
+{
+    static const char *const ROWS[] = {"AVATAR To Ty", "Nguy\u1EC5n Th\u1ECB \u00C1nh",
+                                       "x\u0302y\u0323\u0301 X\u0302", "P. 12, \u0413\u0410\u0422"};
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct text_line const line = line_of(ROWS[i], 1000000);
+
+        expect_pen(&line, text_written(ROWS[i]), ROWS[i]);
+    }
+}
+
+Test(content_text, gives_the_characters_only_where_glyphs_do_not_read_back, .init = setup_text,
+     .fini = teardown_text)
+{
+    static const struct {
+        const char *text;
+        const char *characters; /* in UTF-16, in hexadecimal; NULL: they read back */
+    } ROWS[] = {
+        {"Ana Li", NULL},
+        {"Luc\u00EDa Fern\u00E1ndez", NULL},
+        {"Nguy\u1EC5n", NULL},
+        {"\u1F0C\u03B3\u03B9\u03BF\u03C2", NULL},
+        {"x\u0302", NULL},                      /* a glyph each */
+        {"Rene\u0301", "00520065006E00650301"}, /* drawn as one é: an id, kept as it was sent */
+        {"\u0301a", "03010061"},                /* with a circle under it */
+        {"A\u200DB", "0041200D0042"},           /* the joiner is an empty glyph */
+        {"\u5C71", "5C71"},                     /* a box */
+        {"\U0001F3AB", "D83CDFAB"},
+        {"a\U0010FFFDb", "0061DBFFDFFD0062"},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        const char *text = text_written(ROWS[i].text);
+        char expected[100];
+
+        if (ROWS[i].characters == NULL) {
+            cr_expect_eq(strncmp(text, "BT", 2), 0, "%s: %s", ROWS[i].text, text);
+            cr_expect_null(strstr(text, "EMC"), "%s", ROWS[i].text);
+        } else {
+            snprintf(expected, sizeof expected, "/Span<</ActualText<FEFF%s>>>BDC\nBT",
+                     ROWS[i].characters);
+            cr_expect_eq(strncmp(text, expected, strlen(expected)), 0, "%s: %s", ROWS[i].text,
+                         text);
+            cr_expect_str_eq(text + strlen(text) - 7, "ET\nEMC\n", "%s", ROWS[i].text);
+        }
+    }
+}
+
+Test(content_text, reads_an_ellipsis_back_as_one, .init = setup_text, .fini = teardown_text)
+{
+    struct text_line line = line_of("Spring Fair", 30000);
+
+    cr_assert(line.has_ellipsis);
+    content_text(&content, fonts, 0, 10000, 0, &line, 0, 0);
+    cr_expect_eq(strncmp(written(), "BT", 2), 0);
+    line = line_of("S\u200Dpring Fair", 30000);
+    cr_assert(line.has_ellipsis);
+    content_text(&content, fonts, 0, 10000, 0, &line, 0, 0);
+    cr_expect_not_null(strstr(written(), "2026>>>BDC\n"));
+}
+
+Test(content_text, of_a_line_without_glyphs_is_nothing, .init = setup_text, .fini = teardown_text)
+{
+    struct text_line const line = {.source = {"", 0}};
+
+    content_text(&content, fonts, 0, 10000, RED, &line, 0, 0);
+    cr_expect_str_eq(written(), "");
+}
+
+/* ---- the QR symbol ---- */
+
+Test(content_qr, is_one_black_path_on_a_white_plate, .init = setup, .fini = teardown)
+{
+    struct qr const qr = {.side = 21};
+    static const struct qr_rect RECTS[] = {{0, 0, 7, 1}, {20, 3, 1, 18}};
+
+    /* 21 modules and the quiet zone of 8 are 29: at 29 pt a module is one point */
+    content_qr(&content, &qr, RECTS, 2, 10000, 100000, 29000);
+    cr_expect_str_eq(written(), "1 g\n10 100 29 29 re f\n0 g\n"
+                                "q 1 0 0 -1 14 125 cm\n0 0 7 1 re\n20 3 1 18 re\nf Q\n");
+}
+
+Test(content_qr, divides_a_side_that_is_no_multiple, .init = setup, .fini = teardown)
+{
+    struct qr const qr = {.side = 57};
+
+    /* 124724 mpt over 65 modules: 1.918830.. pt */
+    content_qr(&content, &qr, NULL, 0, 0, 0, 124724);
+    cr_expect_str_eq(written(), "1 g\n0 0 124.72 124.72 re f\n0 g\n"
+                                "q 1.91883 0 0 -1.91883 7.67532 117.04868 cm\nf Q\n");
+}
+
+/* ---- the end of memory ---- */
+
+static void write_everything(const struct text_line *line)
+{
+    static const struct qr_rect RECT = {0, 0, 7, 1};
+    struct qr const qr = {.side = 21};
+
+    content_save(&content);
+    content_fill_box(&content, RED, 0, 0, 1000, 1000);
+    content_line(&content, &(struct content_line){.stroke_mpt = 1000});
+    content_clip_box(&content, 0, 0, 1000, 1000);
+    for (int i = 0; i < 50; i++)
+        content_text(&content, fonts, 0, 10000, GREY, line, 0, 0);
+    content_qr(&content, &qr, &RECT, 1, 0, 0, 29000);
+    content_restore(&content);
+}
+
+Test(content_status, remembers_that_memory_ended, .init = setup_text, .fini = teardown_text)
+{
+    struct text_line const line = line_of("\u5C71X\u0302", 1000000);
+    size_t call = 1;
+
+    for (bool has_failed = true; has_failed; call++) {
+        struct error err = {0};
+        enum status st;
+
+        bytes_clear(&out);
+        content_init(&content, &out);
+        failing_memory_start(call);
+        write_everything(&line);
+        has_failed = failing_memory_stop();
+        st = content_status(&content, &err);
+        cr_expect_eq(st, has_failed ? ST_NO_MEMORY : ST_OK, "call %zu", call);
+        cr_expect_eq(err.status, st);
+    }
+    cr_expect_gt(call, 5);
+}
