@@ -2,11 +2,13 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 enum {
     POINTER_BYTES_MAX = 256,
-    LANGUAGE_TAG_BYTES_MAX = 8,
+    LANGUAGE_LETTERS_MIN = 2, /* RFC 5646, section 2.1 */
+    LANGUAGE_LETTERS_MAX = 8,
 };
 
 static const char *const LABEL_NAMES[LABEL_COUNT] = {
@@ -28,12 +30,45 @@ void label_set_clear(struct label_set *set)
     *set = (struct label_set){0};
 }
 
+static bool is_language(struct text tag)
+{
+    return tag.len >= LANGUAGE_LETTERS_MIN && tag.len <= LANGUAGE_LETTERS_MAX &&
+           strspn(tag.data, "abcdefghijklmnopqrstuvwxyz") == tag.len;
+}
+
+static bool is_label(struct text name)
+{
+    for (int label = 0; label < LABEL_COUNT; label++)
+        if (strlen(LABEL_NAMES[label]) == name.len &&
+            memcmp(LABEL_NAMES[label], name.data, name.len) == 0)
+            return true;
+    return false;
+}
+
+static void refuse_others(const struct value_source *source, const void *node, struct text tag,
+                          struct problems *problems)
+{
+    void *cursor = NULL;
+    struct text name;
+    struct value value;
+
+    while (source->member_next(node, &cursor, &name, &value)) {
+        char pointer[POINTER_BYTES_MAX];
+
+        if (is_label(name))
+            continue;
+        snprintf(pointer, sizeof pointer, "/%s", tag.data);
+        problems_add(problems, pointer, "unknown_member", "has a word that no ticket uses");
+    }
+}
+
 static enum status language_read(const struct value_source *source, const void *node,
                                  struct label_set *set, struct label_language *language,
                                  struct problems *problems, struct error *err)
 {
     enum status st = ST_OK;
 
+    refuse_others(source, node, language->tag, problems);
     for (int label = 0; label < LABEL_COUNT && st == ST_OK; label++) {
         struct value value;
 
@@ -76,8 +111,9 @@ static enum status languages_read(const struct value_source *source, struct valu
     while (st == ST_OK && source->member_next(root.node, &cursor, &name, &value)) {
         struct label_language *language = &set->languages[set->languages_count];
 
-        if (value.kind != VALUE_OBJECT || name.len > LANGUAGE_TAG_BYTES_MAX) {
-            problems_add(problems, "", "wrong_type", "a catalogue is an object of languages");
+        if (value.kind != VALUE_OBJECT || !is_language(name)) {
+            problems_add(problems, "", "wrong_type",
+                         "a catalogue is an object of languages, each 2 to 8 letters a-z");
             continue;
         }
         st = arena_text_copy(&set->arena, name.data, name.len, &language->tag, err);

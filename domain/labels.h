@@ -29,7 +29,7 @@ enum label {
 const char *label_name(enum label label);
 
 struct label_language {
-    struct text tag; /* a BCP 47 language, such as "es" */
+    struct text tag; /* a BCP 47 language of 2 to 8 letters a-z, such as "es" */
     struct text words[LABEL_COUNT];
 };
 
@@ -42,8 +42,9 @@ struct label_set {
 void label_set_clear(struct label_set *set);
 
 /*
- * Read a catalogue: an object of languages, each an object with every label.
+ * Read a catalogue: an object of languages, each an object with every label and nothing else.
  *
+ * Out:     set  zeroed on entry; owns copies of all texts on success
  * Errors:  ST_INVALID    problems say where and why; *set is left zeroed
  *          ST_NO_MEMORY
  */
