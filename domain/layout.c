@@ -1,5 +1,9 @@
 #include "domain/layout.h"
 
+#include "domain/characters.h"
+#include "domain/token.h"
+#include "domain/utf8.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,9 +11,13 @@
 
 enum {
     POINTER_BYTES_MAX = 256,
-    LAYOUT_NAME_CHARS_MAX = 64,
     CONTENT_BYTES_MAX = 1000,
+    STROKE_UM_MIN = 50,
     STROKE_UM_MAX = 10 * UM_PER_MM,
+    QUIET_MODULES = 4,    /* on each side; ISO/IEC 18004 clause 9.1 */
+    SHOWN_BYTES_MAX = 40, /* of the file's own words in a message */
+    UM_PER_INCH = 25400,
+    MPT_PER_INCH = 72 * MPT_PER_PT,
 };
 
 static const char *const FIELD_NAMES[FIELD_COUNT] = {
@@ -48,6 +56,21 @@ complain(struct reading *reading, const char *member, const char *code, const ch
     snprintf(pointer, sizeof pointer, "%s%s%s", reading->place, member[0] == '\0' ? "" : "/",
              member);
     problems_add(reading->problems, pointer, code, "%s", detail);
+}
+
+/* The file's own words as a message can show them. */
+struct shown {
+    char text[SHOWN_BYTES_MAX + 1];
+};
+
+static struct shown shown(struct text text)
+{
+    struct shown shown = {""};
+    size_t const len = utf8_prefix(text, SHOWN_BYTES_MAX);
+
+    for (size_t i = 0; i < len; i++)
+        shown.text[i] = (unsigned char)text.data[i] < 0x20 ? '?' : text.data[i];
+    return shown;
 }
 
 static bool text_is(struct text text, const char *word)
@@ -118,8 +141,8 @@ static int word(struct reading *reading, const char *name, const char *const *wo
     for (int i = 0; i < count; i++)
         if (text_is(value.text, words[i]))
             return i;
-    complain(reading, name, "unknown_value", "\"%.40s\" is not one of its values, such as \"%s\"",
-             value.text.data, words[0]);
+    complain(reading, name, "unknown_value", "\"%s\" is not one of its values, such as \"%s\"",
+             shown(value.text).text, words[0]);
     return 0;
 }
 
@@ -166,7 +189,7 @@ static void refuse_others(struct reading *reading, const char *const *known)
         for (const char *const *k = known; *k != NULL && !is_known; k++)
             is_known = text_is(name, *k);
         if (!is_known)
-            complain(reading, "", "unknown_member", "\"%.60s\" is not known here", name.data);
+            complain(reading, "", "unknown_member", "\"%s\" is not known here", shown(name).text);
     }
 }
 
@@ -219,11 +242,27 @@ static void piece_next(struct reading *reading, struct layout_element *element, 
         if (close != NULL && field_from_name((struct text){rest->data + 1, len - 2}, &piece))
             piece_add(reading, element, piece);
         else
-            complain(reading, "content", "unknown_field", "\"%.*s\" is no field",
-                     (int)(len < 60 ? len : 60), rest->data);
+            complain(reading, "content", "unknown_field", "\"%s\" is no field",
+                     shown((struct text){rest->data, len}).text);
     }
     rest->data += len;
     rest->len -= len;
+}
+
+/* Line feeds are kept: a content may have several lines. */
+static bool is_drawable(struct text text)
+{
+    uint32_t code_point = 0;
+
+    for (size_t at = 0; at < text.len;) {
+        size_t const len = utf8_decode(text.data + at, text.len - at, &code_point);
+
+        if (len == 0 || character_is_noncharacter(code_point) ||
+            (character_is_control(code_point) && code_point != '\n'))
+            return false;
+        at += len;
+    }
+    return true;
 }
 
 static void content(struct reading *reading, struct layout_element *element)
@@ -235,6 +274,10 @@ static void content(struct reading *reading, struct layout_element *element)
         return;
     if (value.text.len == 0 || value.text.len > CONTENT_BYTES_MAX) {
         complain(reading, "content", "out_of_range", "must be 1 to %d bytes", CONTENT_BYTES_MAX);
+        return;
+    }
+    if (!is_drawable(value.text)) {
+        complain(reading, "content", "bad_character", "has a control character or noncharacter");
         return;
     }
     element->pieces =
@@ -253,7 +296,7 @@ static void when(struct reading *reading, struct layout_element *element)
     if (!member_of(reading, "when", VALUE_TEXT, &value))
         return;
     if (!field_from_name(value.text, &piece) || piece.field == FIELD_LABEL) {
-        complain(reading, "when", "unknown_field", "\"%.60s\" is no field", value.text.data);
+        complain(reading, "when", "unknown_field", "\"%s\" is no field", shown(value.text).text);
         return;
     }
     element->has_when = true;
@@ -289,7 +332,7 @@ static void read_line(struct reading *reading, struct layout_element *element)
     refuse_others(reading, KNOWN);
     box_members(reading, element);
     require(reading, "stroke_mm");
-    element->stroke_um = thousandths(reading, "stroke_mm", 0, 50, STROKE_UM_MAX);
+    element->stroke_um = thousandths(reading, "stroke_mm", 0, STROKE_UM_MIN, STROKE_UM_MAX);
     element->dash_um = thousandths(reading, "dash_mm", 0, 0, STROKE_UM_MAX);
     element->color = color(reading, "color");
 }
@@ -299,7 +342,7 @@ static void text_sizes(struct reading *reading, struct layout_element *element)
     struct value value;
 
     require(reading, "size_pt");
-    element->size_mpt = thousandths(reading, "size_pt", LAYOUT_SIZE_MPT_MIN, LAYOUT_SIZE_MPT_MIN,
+    element->size_mpt = thousandths(reading, "size_pt", LAYOUT_SIZE_MPT_MAX, LAYOUT_SIZE_MPT_MIN,
                                     LAYOUT_SIZE_MPT_MAX);
     element->floor_mpt =
         thousandths(reading, "floor_pt", element->size_mpt, LAYOUT_SIZE_MPT_MIN, element->size_mpt);
@@ -314,6 +357,15 @@ static void text_sizes(struct reading *reading, struct layout_element *element)
     }
 }
 
+/* A box that could not even hold one letter at the smallest size. */
+static void check_text_box(struct reading *reading, const struct layout_element *element)
+{
+    int64_t const letter_um = (int64_t)element->wrapped_floor_mpt * UM_PER_INCH / MPT_PER_INCH;
+
+    if (element->box.w < letter_um || element->box.h < letter_um)
+        complain(reading, "", "too_small", "is narrower or lower than its smallest letters");
+}
+
 static void read_text(struct reading *reading, struct layout_element *element)
 {
     static const char *const KNOWN[] = {
@@ -323,11 +375,14 @@ static void read_text(struct reading *reading, struct layout_element *element)
     static const char *const WEIGHTS[] = {"regular", "bold"};
     static const char *const ALIGNS[] = {"start", "center", "end"};
     static const char *const VALIGNS[] = {"top", "middle", "bottom"};
+    size_t const before = reading->problems->count;
 
     refuse_others(reading, KNOWN);
     box_members(reading, element);
     content(reading, element);
     text_sizes(reading, element);
+    if (reading->problems->count == before)
+        check_text_box(reading, element);
     element->color = color(reading, "color");
     element->is_bold = word(reading, "weight", WEIGHTS, 2) == 1;
     element->align = (enum layout_align)word(reading, "align", ALIGNS, 3);
@@ -340,6 +395,7 @@ int layout_qr_side_max(enum layout_qr_level level)
     static const int SIDES[] = {
         [LAYOUT_QR_L] = 53, [LAYOUT_QR_M] = 57, [LAYOUT_QR_Q] = 69, [LAYOUT_QR_H] = 77};
 
+    _Static_assert(TOKEN_CHARS_MAX == 211, "the versions are those of the longest token");
     return SIDES[level];
 }
 
@@ -349,14 +405,18 @@ static void read_qr(struct reading *reading, struct layout_element *element)
     static const char *const LEVELS[] = {"M", "L", "Q", "H"};
     static const enum layout_qr_level LEVEL_OF[] = {LAYOUT_QR_M, LAYOUT_QR_L, LAYOUT_QR_Q,
                                                     LAYOUT_QR_H};
+    size_t before;
     int modules;
 
     refuse_others(reading, KNOWN);
     element->box.x = length_um(reading, "x_mm");
     element->box.y = length_um(reading, "y_mm");
+    before = reading->problems->count;
     element->box.w = element->box.h = length_um(reading, "side_mm");
+    if (reading->problems->count > before)
+        return;
     element->qr_level = LEVEL_OF[word(reading, "level", LEVELS, 4)];
-    modules = layout_qr_side_max(element->qr_level) + 2 * 4; /* quiet zone of 4 on each side */
+    modules = layout_qr_side_max(element->qr_level) + 2 * QUIET_MODULES;
     if (element->box.w / modules < LAYOUT_MODULE_UM_MIN)
         complain(reading, "side_mm", "modules_too_small",
                  "must be at least %.1f mm: the longest token has %d modules with its quiet zone, "
@@ -374,9 +434,12 @@ static void read_element(struct reading *reading, struct layout_element *element
         [LAYOUT_QR] = read_qr,
     };
     struct box_um const page = {.w = reading->layout->page_w_um, .h = reading->layout->page_h_um};
+    size_t const before = reading->problems->count;
 
     require(reading, "type");
     element->kind = (enum layout_element_kind)word(reading, "type", TYPES, 4);
+    if (reading->problems->count > before)
+        return; /* the type says which members there may be */
     READERS[element->kind](reading, element);
     when(reading, element);
     if (!box_is_inside(element->box, page))
@@ -448,10 +511,10 @@ static void read_name(struct reading *reading)
     require(reading, "name");
     if (!member_of(reading, "name", VALUE_TEXT, &value))
         return;
-    if (value.text.len == 0 || value.text.len > LAYOUT_NAME_CHARS_MAX ||
+    if (value.text.len == 0 || value.text.len > LAYOUT_NAME_BYTES_MAX ||
         strspn(value.text.data, "abcdefghijklmnopqrstuvwxyz0123456789-") != value.text.len)
         complain(reading, "name", "bad_name", "must be 1 to %d of a-z 0-9 -",
-                 LAYOUT_NAME_CHARS_MAX);
+                 LAYOUT_NAME_BYTES_MAX);
     else
         reading->status = arena_text_copy(&reading->layout->arena, value.text.data, value.text.len,
                                           &reading->layout->name, reading->err);
@@ -474,7 +537,7 @@ static void read_root(struct reading *reading)
     require(reading, "elements");
     if (reading->status == ST_OK && member_of(reading, "elements", VALUE_ARRAY, &elements))
         read_elements(reading, elements);
-    if (reading->status == ST_OK)
+    if (reading->status == ST_OK && layout->elements_count > 0)
         check_qr(reading);
 }
 
@@ -497,7 +560,7 @@ enum status layout_read(const struct value_source *source, struct value root, st
         complain(&reading, "", "wrong_type", "a layout is an object");
     if (reading.status == ST_OK && problems->count > before)
         reading.status =
-            error_set(err, ST_INVALID, "the layout breaks %zu rules", problems->count - before);
+            error_set(err, ST_INVALID, "the layout has %zu faults", problems->count - before);
     if (reading.status != ST_OK)
         layout_clear(layout);
     return reading.status;

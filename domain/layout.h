@@ -1,9 +1,24 @@
 /*
  * A layout: what stands where on a ticket, as plain data, with the rules that it must keep. Lengths
- * are micrometres from the page's top left corner. Elements are drawn in their order, the QR symbol
- * with its white plate always last, so that nothing can lie on it.
+ * are micrometres from the page's top left corner. First comes what is the same on every ticket,
+ * then what is not, each in the order of the file; the QR symbol with its white plate is always
+ * last, so that nothing can lie on it.
  *
  * Text contents are pieces: literal text and fields such as {event.name} or {label.holder}.
+ *
+ * The codes of problems:
+ *   missing, unknown_member, wrong_type, out_of_range   as in domain/batch.h
+ *   unknown_value      none of the words that the member allows
+ *   unknown_field      braces around what is no field
+ *   bad_character      a control character or noncharacter in a content
+ *   too_long           a content of too many pieces
+ *   bad_name           of the layout
+ *   bad_color
+ *   outside_page       an element reaches over the page's edge
+ *   too_small          a text's box is narrower or lower than its smallest letters
+ *   modules_too_small  of the QR symbol, with the longest token
+ *   one_qr             there is none, or more than one
+ *   on_quiet_zone      a text or line overlaps the QR symbol's box
  */
 #ifndef TICKETPRESS_DOMAIN_LAYOUT_H
 #define TICKETPRESS_DOMAIN_LAYOUT_H
@@ -102,7 +117,8 @@ void layout_clear(struct layout *layout);
  * Read a layout by its rules.
  *
  * Out:     layout      zeroed on entry; owns copies of all texts on success
- *          problems    every broken rule, with its JSON Pointer
+ *          problems    every broken rule, with the JSON Pointer of its member, or of its element
+ *                      where several members are at fault or one is unknown
  * Errors:  ST_INVALID  see problems
  *          ST_NO_MEMORY  *layout is left zeroed in both cases
  */

@@ -1,0 +1,512 @@
+#include "domain/layout.h"
+
+#include "domain/utf8.h"
+#include "service/batch_json.h"
+#include "tests/support/failing_memory.h"
+
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_BYTES_MAX = 64 * 1024 };
+
+/* A layout in JSON with ' for ". */
+static json_t *json_from(const char *text)
+{
+    static char json[JSON_BYTES_MAX];
+    json_error_t error = {0};
+    json_t *root;
+
+    cr_assert_lt(strlen(text), sizeof json);
+    snprintf(json, sizeof json, "%s", text);
+    for (char *c = json; *c != '\0'; c++)
+        if (*c == '\'')
+            *c = '"';
+    root = json_loads(json, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    cr_assert_not_null(root, "%s in %s", error.text, text);
+    return root;
+}
+
+static enum status read_text(const char *text, struct layout *layout, struct problems *problems,
+                             struct error *err)
+{
+    json_t *root = json_from(text);
+    enum status const st = layout_read(&json_value_source, json_value(root), layout, problems, err);
+
+    json_decref(root);
+    return st;
+}
+
+/* ---- what is accepted ---- */
+
+#define HEAD "{'name': 'test', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': ["
+#define QR   "{'type': 'qr', 'x_mm': 5, 'y_mm': 92, 'side_mm': 44}"
+#define TEXT "{'type': 'text', 'x_mm': 5, 'y_mm': 5, 'w_mm': 90, 'h_mm': 9, 'size_pt': 10, "
+
+Test(layout_read, reads_the_built_in_layout)
+{
+    json_t *root =
+        json_load_file("service/data/layouts/classic.json", JSON_REJECT_DUPLICATES, NULL);
+    struct layout layout = {0};
+    struct problems problems = {0};
+    struct error err = {0};
+    size_t qrs = 0;
+
+    cr_assert_not_null(root);
+    cr_assert_eq(layout_read(&json_value_source, json_value(root), &layout, &problems, &err), ST_OK,
+                 "%s: %s", problems.listed[0].pointer.data, problems.listed[0].detail.data);
+    json_decref(root); /* the layout has copies of its own */
+    cr_expect_str_eq(layout.name.data, "classic");
+    cr_expect(layout.page_w_um == 105000 && layout.page_h_um == 148000);
+    cr_expect_gt(layout.elements_count, 20);
+    for (size_t i = 0; i < layout.elements_count; i++)
+        qrs += layout.elements[i].kind == LAYOUT_QR;
+    cr_expect_eq(qrs, 1);
+    layout_clear(&layout);
+    cr_expect(layout.elements == NULL && layout.name.data == NULL && layout.arena.chunks == NULL);
+}
+
+Test(layout_read, gives_every_member_and_its_default)
+{
+    static const char JSON[] = HEAD
+        "{'type': 'box', 'x_mm': 1, 'y_mm': 2.5, 'w_mm': 3, 'h_mm': 0.0015, 'fill': '#1b2440',"
+        " 'when': 'ticket.gate'},"
+        "{'type': 'line', 'x_mm': 0, 'y_mm': 60.6, 'w_mm': 87, 'h_mm': 0, 'stroke_mm': 0.2,"
+        " 'dash_mm': 1.2, 'color': '#0000ff'},"
+        "{'type': 'text', 'x_mm': 9, 'y_mm': 6, 'w_mm': 87, 'h_mm': 5, 'content':"
+        " 'At {event.time}, {label.gate}{ticket.gate}\\n.', 'size_pt': 8.5, 'floor_pt': 6,"
+        " 'wrapped_floor_pt': 5, 'lines_max': 3, 'weight': 'bold', 'align': 'end',"
+        " 'valign': 'bottom', 'color': '#c9a24b', 'when': 'event.doors'}," TEXT
+        "'content': 'x'}, {'type': 'qr', 'x_mm': 5, 'y_mm': 92.2, 'side_mm': 51, 'level': 'H'}]}";
+    struct layout layout = {0};
+    struct problems problems = {0};
+    const struct layout_element *e;
+
+    problems_add(&problems, "/earlier", "earlier", "is no fault of this layout");
+    cr_assert_eq(read_text(JSON, &layout, &problems, NULL), ST_OK);
+    cr_assert_eq(layout.elements_count, 5);
+    e = &layout.elements[0];
+    cr_expect(e->kind == LAYOUT_BOX && e->color == 0x1B2440);
+    cr_expect(e->box.x == 1000 && e->box.y == 2500 && e->box.w == 3000 && e->box.h == 2);
+    cr_expect(e->has_when && e->when == FIELD_TICKET_GATE);
+    e = &layout.elements[1];
+    cr_expect(e->kind == LAYOUT_LINE && e->color == 0x0000FF && !e->has_when);
+    cr_expect(e->stroke_um == 200 && e->dash_um == 1200 && e->box.h == 0);
+    e = &layout.elements[2];
+    cr_expect(e->kind == LAYOUT_TEXT && e->is_bold && e->color == 0xC9A24B);
+    cr_expect(e->size_mpt == 8500 && e->floor_mpt == 6000 && e->wrapped_floor_mpt == 5000);
+    cr_expect(e->lines_max == 3 && e->align == ALIGN_END && e->valign == VALIGN_BOTTOM);
+    cr_expect(e->has_when && e->when == FIELD_EVENT_DOORS);
+    cr_assert_eq(e->pieces_count, 6);
+    cr_expect(e->pieces[0].field == FIELD_LITERAL);
+    cr_expect_str_eq(e->pieces[0].literal.data, "At ");
+    cr_expect(e->pieces[1].field == FIELD_EVENT_TIME);
+    cr_expect_str_eq(e->pieces[2].literal.data, ", ");
+    cr_expect(e->pieces[3].field == FIELD_LABEL && e->pieces[3].label == LABEL_GATE);
+    cr_expect(e->pieces[4].field == FIELD_TICKET_GATE);
+    cr_expect_str_eq(e->pieces[5].literal.data, "\n.");
+    e = &layout.elements[3];
+    cr_expect(e->floor_mpt == 10000 && e->wrapped_floor_mpt == 10000 && e->lines_max == 1);
+    cr_expect(!e->is_bold && e->align == ALIGN_START && e->valign == VALIGN_TOP && e->color == 0);
+    e = &layout.elements[4];
+    cr_expect(e->kind == LAYOUT_QR && e->qr_level == LAYOUT_QR_H);
+    cr_expect(e->box.w == 51000 && e->box.h == 51000);
+    layout_clear(&layout);
+    problems_clear(&problems);
+}
+
+Test(layout_read, knows_each_field_by_its_name)
+{
+    static const struct {
+        const char *name;
+        enum field field;
+        bool is_static;
+    } ROWS[] = {
+        {"event.name", FIELD_EVENT_NAME, true},
+        {"event.venue", FIELD_EVENT_VENUE, true},
+        {"event.address", FIELD_EVENT_ADDRESS, true},
+        {"event.organizer", FIELD_EVENT_ORGANIZER, true},
+        {"event.notes", FIELD_EVENT_NOTES, true},
+        {"event.date", FIELD_EVENT_DATE, true},
+        {"event.time", FIELD_EVENT_TIME, true},
+        {"event.zone", FIELD_EVENT_ZONE, true},
+        {"event.doors", FIELD_EVENT_DOORS, true},
+        {"ticket.id", FIELD_TICKET_ID, false},
+        {"ticket.order", FIELD_TICKET_ORDER, false},
+        {"ticket.holder", FIELD_TICKET_HOLDER, false},
+        {"ticket.type", FIELD_TICKET_TYPE, false},
+        {"ticket.section", FIELD_TICKET_SECTION, false},
+        {"ticket.row", FIELD_TICKET_ROW, false},
+        {"ticket.seat", FIELD_TICKET_SEAT, false},
+        {"ticket.gate", FIELD_TICKET_GATE, false},
+        {"ticket.price", FIELD_TICKET_PRICE, false},
+        {"label.holder", FIELD_LABEL, true},
+        {"label.doors", FIELD_LABEL, true},
+    };
+
+    cr_expect_eq(sizeof ROWS / sizeof *ROWS, FIELD_COUNT - FIELD_EVENT_NAME + 2);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        char json[1000];
+
+        snprintf(json, sizeof json, HEAD QR ", " TEXT "'content': '{%s}'}]}", ROWS[i].name);
+        cr_assert_eq(read_text(json, &layout, &problems, NULL), ST_OK, "%s", ROWS[i].name);
+        cr_assert_eq(layout.elements[1].pieces_count, 1);
+        cr_expect_eq(layout.elements[1].pieces[0].field, ROWS[i].field, "%s", ROWS[i].name);
+        cr_expect_eq(field_is_static(ROWS[i].field), ROWS[i].is_static, "%s", ROWS[i].name);
+        layout_clear(&layout);
+    }
+}
+
+/* ---- what is refused ---- */
+
+/* A layout of a sound QR symbol, /elements/0, and this element, /elements/1. */
+#define WITH(element)         HEAD QR ", " element "]}"
+#define WITH_TEXT(member)     WITH(TEXT "'content': '{ticket.id}', " member "}")
+#define WITH_BOX(box, member) WITH("{'type': 'box', " box ", 'fill': '#000000'" member "}")
+#define BOX                   "'x_mm': 1, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1"
+#define WITH_LINE(member)                                                                          \
+    WITH("{'type': 'line', 'x_mm': 1, 'y_mm': 1, 'w_mm': 9, 'h_mm': 0, " member "}")
+#define ONLY(element) HEAD element "]}"
+#define C10           "aaaaaaaaaa"
+#define C64           C10 C10 C10 C10 C10 C10 "aaaa"
+#define P8                                                                                         \
+    "{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}"
+
+static const struct {
+    const char *json, *pointer, *code;
+} FAULTS[] = {
+    {"[]", "", "wrong_type"},
+    {"'classic'", "", "wrong_type"},
+
+    /* the name */
+    {"{'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name", "missing"},
+    {"{'name': 1, 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name",
+     "wrong_type"},
+    {"{'name': '', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name", "bad_name"},
+    {"{'name': 'Classic', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name",
+     "bad_name"},
+    {"{'name': 'a/b', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name",
+     "bad_name"},
+    {"{'name': '" C64 "a', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}", "/name",
+     "bad_name"},
+
+    /* the page */
+    {"{'name': 'a', 'page_h_mm': 148, 'elements': [" QR "]}", "/page_w_mm", "missing"},
+    {"{'name': 'a', 'page_w_mm': 105, 'elements': [" QR "]}", "/page_h_mm", "missing"},
+    {"{'name': 'a', 'page_w_mm': '105', 'page_h_mm': 148, 'elements': [" QR "]}", "/page_w_mm",
+     "wrong_type"},
+    {"{'name': 'a', 'page_w_mm': 2000.001, 'page_h_mm': 148, 'elements': [" QR "]}", "/page_w_mm",
+     "out_of_range"},
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 19.999, 'elements': [" QR "]}", "/page_h_mm",
+     "out_of_range"},
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': -148, 'elements': [" QR "]}", "/page_h_mm",
+     "out_of_range"},
+    {"{'name': 'a', 'page_w_mm': 1e300, 'page_h_mm': 148, 'elements': [" QR "]}", "/page_w_mm",
+     "out_of_range"},
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148, 'n_up': 4, 'elements': [" QR "]}", "",
+     "unknown_member"},
+
+    /* the list of elements */
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148}", "/elements", "missing"},
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': {}}", "/elements",
+     "wrong_type"},
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': []}", "/elements",
+     "out_of_range"},
+    {WITH("7"), "/elements/1", "wrong_type"},
+    {WITH("{}"), "/elements/1/type", "missing"},
+    {WITH("{'type': 1}"), "/elements/1/type", "wrong_type"},
+    {WITH("{'type': 'image'}"), "/elements/1/type", "unknown_value"},
+
+    /* boxes */
+    {WITH_BOX("'y_mm': 1, 'w_mm': 1, 'h_mm': 1", ""), "/elements/1/x_mm", "missing"},
+    {WITH_BOX("'x_mm': 1, 'w_mm': 1, 'h_mm': 1", ""), "/elements/1/y_mm", "missing"},
+    {WITH_BOX("'x_mm': 1, 'y_mm': 1, 'h_mm': 1", ""), "/elements/1/w_mm", "missing"},
+    {WITH_BOX("'x_mm': 1, 'y_mm': 1, 'w_mm': 1", ""), "/elements/1/h_mm", "missing"},
+    {WITH_BOX("'x_mm': -0.001, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1", ""), "/elements/1/x_mm",
+     "out_of_range"},
+    {WITH_BOX("'x_mm': true, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1", ""), "/elements/1/x_mm",
+     "wrong_type"},
+    {WITH_BOX("'x_mm': 104, 'y_mm': 1, 'w_mm': 1.001, 'h_mm': 1", ""), "/elements/1",
+     "outside_page"},
+    {WITH_BOX("'x_mm': 1, 'y_mm': 147, 'w_mm': 1, 'h_mm': 1.001", ""), "/elements/1",
+     "outside_page"},
+    {WITH("{'type': 'box', " BOX "}"), "/elements/1/fill", "missing"},
+    {WITH("{'type': 'box', " BOX ", 'fill': 0}"), "/elements/1/fill", "wrong_type"},
+    {WITH("{'type': 'box', " BOX ", 'fill': ''}"), "/elements/1/fill", "bad_color"},
+    {WITH("{'type': 'box', " BOX ", 'fill': '#12345'}"), "/elements/1/fill", "bad_color"},
+    {WITH("{'type': 'box', " BOX ", 'fill': '#1234567'}"), "/elements/1/fill", "bad_color"},
+    {WITH("{'type': 'box', " BOX ", 'fill': '0x12345'}"), "/elements/1/fill", "bad_color"},
+    {WITH("{'type': 'box', " BOX ", 'fill': '#12345G'}"), "/elements/1/fill", "bad_color"},
+    {WITH("{'type': 'box', " BOX ", 'fill': '#ABCDEF'}"), "/elements/1/fill", "bad_color"},
+    {WITH_BOX(BOX, ", 'stroke_mm': 1"), "/elements/1", "unknown_member"},
+    {WITH_BOX(BOX, ", 'when': 'ticket'"), "/elements/1/when", "unknown_field"},
+    {WITH_BOX(BOX, ", 'when': '{ticket.gate}'"), "/elements/1/when", "unknown_field"},
+    {WITH_BOX(BOX, ", 'when': 'label.gate'"), "/elements/1/when", "unknown_field"},
+    {WITH_BOX(BOX, ", 'when': null"), "/elements/1/when", "wrong_type"},
+
+    /* lines */
+    {WITH_LINE("'color': '#000000'"), "/elements/1/stroke_mm", "missing"},
+    {WITH_LINE("'stroke_mm': 0.049"), "/elements/1/stroke_mm", "out_of_range"},
+    {WITH_LINE("'stroke_mm': 10.001"), "/elements/1/stroke_mm", "out_of_range"},
+    {WITH_LINE("'stroke_mm': 1, 'dash_mm': 10.001"), "/elements/1/dash_mm", "out_of_range"},
+    {WITH_LINE("'stroke_mm': 1, 'color': 'red'"), "/elements/1/color", "bad_color"},
+    {WITH_LINE("'stroke_mm': 1, 'fill': '#000000'"), "/elements/1", "unknown_member"},
+    {WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 100, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
+     "/elements/1", "on_quiet_zone"},
+
+    /* texts */
+    {WITH(TEXT "'color': '#000000'}"), "/elements/1/content", "missing"},
+    {WITH(TEXT "'content': 7}"), "/elements/1/content", "wrong_type"},
+    {WITH(TEXT "'content': ''}"), "/elements/1/content", "out_of_range"},
+    {WITH(TEXT "'content': '{event.title}'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{}'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': 'a {ticket.id'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{ ticket.id }'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{label.}'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{label.name}'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': '{Ticket.id}'}"), "/elements/1/content", "unknown_field"},
+    {WITH(TEXT "'content': 'bell \\u0007'}"), "/elements/1/content", "bad_character"},
+    {WITH(TEXT "'content': 'tab \\t'}"), "/elements/1/content", "bad_character"},
+    {WITH(TEXT "'content': 'next \\u0085'}"), "/elements/1/content", "bad_character"},
+    {WITH(TEXT "'content': 'none \\uffff'}"), "/elements/1/content", "bad_character"},
+    {WITH(TEXT "'content': '" P8 P8 P8 P8 ".'}"), "/elements/1/content", "too_long"},
+    {WITH("{'type': 'text', " BOX ", 'content': 'x'}"), "/elements/1/size_pt", "missing"},
+    {WITH("{'type': 'text', " BOX ", 'content': 'x', 'size_pt': 3.999}"), "/elements/1/size_pt",
+     "out_of_range"},
+    {WITH("{'type': 'text', " BOX ", 'content': 'x', 'size_pt': 200.001, 'floor_pt': 8}"),
+     "/elements/1/size_pt", "out_of_range"},
+    {WITH_TEXT("'floor_pt': 10.001"), "/elements/1/floor_pt", "out_of_range"},
+    {WITH_TEXT("'floor_pt': 3.9"), "/elements/1/floor_pt", "out_of_range"},
+    {WITH_TEXT("'wrapped_floor_pt': 10.1"), "/elements/1/wrapped_floor_pt", "out_of_range"},
+    {WITH_TEXT("'lines_max': 0"), "/elements/1/lines_max", "out_of_range"},
+    {WITH_TEXT("'lines_max': 41"), "/elements/1/lines_max", "out_of_range"},
+    {WITH_TEXT("'lines_max': 2.0"), "/elements/1/lines_max", "wrong_type"},
+    {WITH_TEXT("'weight': 'heavy'"), "/elements/1/weight", "unknown_value"},
+    {WITH_TEXT("'align': 'left'"), "/elements/1/align", "unknown_value"},
+    {WITH_TEXT("'align': ''"), "/elements/1/align", "unknown_value"},
+    {WITH_TEXT("'valign': 'center'"), "/elements/1/valign", "unknown_value"},
+    {WITH_TEXT("'font': 'Times'"), "/elements/1", "unknown_member"},
+    {WITH("{'type': 'text', 'x_mm': 1, 'y_mm': 1, 'w_mm': 9, 'h_mm': 3.5, 'size_pt': 10,"
+          " 'content': 'x'}"),
+     "/elements/1", "too_small"},
+    {WITH("{'type': 'text', 'x_mm': 1, 'y_mm': 1, 'w_mm': 1.4, 'h_mm': 9, 'size_pt': 10,"
+          " 'wrapped_floor_pt': 4, 'content': 'x'}"),
+     "/elements/1", "too_small"},
+    {WITH("{'type': 'text', 'x_mm': 40, 'y_mm': 90, 'w_mm': 50, 'h_mm': 9, 'size_pt': 10,"
+          " 'content': 'x'}"),
+     "/elements/1", "on_quiet_zone"},
+
+    /* the symbol */
+    {ONLY("{'type': 'box', " BOX ", 'fill': '#000000'}"), "/elements", "one_qr"},
+    {WITH(QR), "/elements", "one_qr"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 38.999}"), "/elements/0/side_mm",
+     "modules_too_small"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 36.599, 'level': 'L'}"),
+     "/elements/0/side_mm", "modules_too_small"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 46.199, 'level': 'Q'}"),
+     "/elements/0/side_mm", "modules_too_small"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 50.999, 'level': 'H'}"),
+     "/elements/0/side_mm", "modules_too_small"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5}"), "/elements/0/side_mm", "missing"},
+    {ONLY("{'type': 'qr', 'y_mm': 5, 'side_mm': 44}"), "/elements/0/x_mm", "missing"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 44, 'level': 'X'}"), "/elements/0/level",
+     "unknown_value"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 44, 'when': 'ticket.gate'}"),
+     "/elements/0", "unknown_member"},
+    {ONLY("{'type': 'qr', 'x_mm': 70, 'y_mm': 5, 'side_mm': 44}"), "/elements/0", "outside_page"},
+    {ONLY("{'type': 'qr', 'x_mm': 5, 'y_mm': 5, 'side_mm': 44, 'color': '#ff0000'}"), "/elements/0",
+     "unknown_member"},
+};
+
+Test(layout_read, names_the_place_and_the_rule_of_each_fault)
+{
+    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        struct error err = {0};
+
+        cr_expect_eq(read_text(FAULTS[i].json, &layout, &problems, &err), ST_INVALID, "%zu: %s", i,
+                     FAULTS[i].json);
+        cr_expect(layout.elements == NULL && layout.arena.chunks == NULL, "%zu", i);
+        cr_expect_eq(err.status, ST_INVALID);
+        cr_expect_eq(problems.count, 1, "%zu: %zu in %s", i, problems.count, FAULTS[i].json);
+        cr_assert_gt(problems.listed_count, 0, "%zu: %s", i, FAULTS[i].json);
+        cr_expect_str_eq(problems.listed[0].pointer.data, FAULTS[i].pointer, "%zu: %s in %s", i,
+                         problems.listed[0].pointer.data, FAULTS[i].json);
+        cr_expect_str_eq(problems.listed[0].code, FAULTS[i].code, "%zu: %s in %s", i,
+                         problems.listed[0].code, FAULTS[i].json);
+        cr_expect_gt(problems.listed[0].detail.len, 0);
+        problems_clear(&problems);
+    }
+}
+
+/* The other side of each limit above. */
+static const char *const SOUND[] = {
+    "{'name': '" C64 "', 'page_w_mm': 105, 'page_h_mm': 148, 'elements': [" QR "]}",
+    "{'name': 'a-0', 'page_w_mm': 2000, 'page_h_mm': 2000, 'elements': [" QR "]}",
+    ONLY("{'type': 'qr', 'x_mm': 61, 'y_mm': 104, 'side_mm': 44}"), /* in the very corner */
+    ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 39}"),
+    ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 36.6, 'level': 'L'}"),
+    ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 46.2, 'level': 'Q'}"),
+    ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 51, 'level': 'H'}"),
+    WITH_BOX("'x_mm': 104, 'y_mm': 147, 'w_mm': 1, 'h_mm': 1", ""),
+    WITH_BOX("'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 148", ""), /* under the symbol's plate */
+    WITH("{'type': 'box', " BOX ", 'fill': '#09afff'}"),
+    WITH_LINE("'stroke_mm': 0.05"),
+    WITH_LINE("'stroke_mm': 10, 'dash_mm': 10"),
+    WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 92, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
+    WITH(TEXT "'content': 'a } b\\nc \\u200e'}"),
+    WITH(TEXT "'content': '" P8 P8 P8 P8 "'}"),
+    WITH_TEXT("'floor_pt': 10, 'wrapped_floor_pt': 10, 'lines_max': 40"),
+    WITH_TEXT("'floor_pt': 4, 'wrapped_floor_pt': 4, 'lines_max': 1"),
+    WITH("{'type': 'text', 'x_mm': 1, 'y_mm': 1, 'w_mm': 100, 'h_mm': 80, 'size_pt': 200,"
+         " 'content': 'x'}"),
+    WITH("{'type': 'text', 'x_mm': 1, 'y_mm': 1, 'w_mm': 3.6, 'h_mm': 3.6, 'size_pt': 10,"
+         " 'content': 'x'}"),
+    WITH("{'type': 'text', 'x_mm': 49, 'y_mm': 92, 'w_mm': 50, 'h_mm': 9, 'size_pt': 10,"
+         " 'content': 'x'}"),
+};
+
+Test(layout_read, accepts_what_is_just_right)
+{
+    for (size_t i = 0; i < sizeof SOUND / sizeof *SOUND; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+
+        cr_expect_eq(read_text(SOUND[i], &layout, &problems, NULL), ST_OK, "%s: %s", SOUND[i],
+                     problems.listed_count > 0 ? problems.listed[0].detail.data : "");
+        layout_clear(&layout);
+        problems_clear(&problems);
+    }
+}
+
+static const struct {
+    const char *json;
+    const char *pointers[8];
+} SEVERAL_FAULTS[] = {
+    {"{}", {"/name", "/page_w_mm", "/page_h_mm", "/elements"}},
+    {"{'name': 'A', 'page_w_mm': 105, 'page_h_mm': 1, 'elements': [" QR ", {'type': 'box', " BOX
+     ", 'fill': 'red', 'when': 'x'}, {'type': 'circle'}, 5]}",
+     {"/name", "/page_h_mm", "/elements/1/fill", "/elements/1/when", "/elements/2/type",
+      "/elements/3"}},
+    {WITH("{'type': 'text'}"),
+     {"/elements/1/x_mm", "/elements/1/y_mm", "/elements/1/w_mm", "/elements/1/h_mm",
+      "/elements/1/content", "/elements/1/size_pt"}},
+};
+
+Test(layout_read, finds_all_faults_at_once)
+{
+    for (size_t i = 0; i < sizeof SEVERAL_FAULTS / sizeof *SEVERAL_FAULTS; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        size_t found = 0;
+
+        cr_assert_eq(read_text(SEVERAL_FAULTS[i].json, &layout, &problems, NULL), ST_INVALID);
+        for (; SEVERAL_FAULTS[i].pointers[found] != NULL; found++) {
+            cr_assert_lt(found, problems.listed_count, "%s", SEVERAL_FAULTS[i].json);
+            cr_expect_str_eq(problems.listed[found].pointer.data, SEVERAL_FAULTS[i].pointers[found],
+                             "%s", SEVERAL_FAULTS[i].json);
+        }
+        cr_expect_eq(problems.count, found, "%s", SEVERAL_FAULTS[i].json);
+        problems_clear(&problems);
+    }
+}
+
+Test(layout_read, quotes_the_files_words_in_whole_characters_on_one_line)
+{
+    /* 39 letters, then one of two bytes: the cut at 40 bytes would go through it. */
+    static const char WORD[] = C10 C10 C10 "aaaaaaaaa\u00E9\u00E9";
+    static const char *const JSON[] = {
+        WITH_TEXT("'align': '%s'"),      WITH_TEXT("'%s': 1"),
+        WITH_TEXT("'when': '%s'"),       WITH(TEXT "'content': '{%s}'}"),
+        WITH_TEXT("'align': 'a\\nb%s'"),
+    };
+
+    for (size_t i = 0; i < sizeof JSON / sizeof *JSON; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        char json[1000];
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(json, sizeof json, JSON[i], WORD);
+#pragma GCC diagnostic pop
+        cr_assert_eq(read_text(json, &layout, &problems, NULL), ST_INVALID);
+        cr_assert_eq(problems.count, 1);
+        cr_expect(utf8_is_valid(problems.listed[0].detail), "%zu", i);
+        cr_expect_not_null(strstr(problems.listed[0].detail.data, C10), "%zu", i);
+        cr_expect_null(strchr(problems.listed[0].detail.data, '\n'), "%zu", i);
+        problems_clear(&problems);
+    }
+}
+
+static void elements_write(char *json, size_t count)
+{
+    size_t len = (size_t)sprintf(json, HEAD QR);
+
+    for (size_t i = 1; i < count; i++)
+        len += (size_t)sprintf(json + len, ", {'type': 'box', " BOX ", 'fill': '#000000'}");
+    sprintf(json + len, "]}");
+}
+
+Test(layout_read, takes_as_many_elements_as_it_says_and_no_more)
+{
+    static char json[JSON_BYTES_MAX];
+    struct layout layout = {0};
+    struct problems problems = {0};
+
+    elements_write(json, LAYOUT_ELEMENTS_MAX);
+    cr_expect_eq(read_text(json, &layout, &problems, NULL), ST_OK);
+    cr_expect_eq(layout.elements_count, LAYOUT_ELEMENTS_MAX);
+    layout_clear(&layout);
+    elements_write(json, LAYOUT_ELEMENTS_MAX + 1);
+    cr_expect_eq(read_text(json, &layout, &problems, NULL), ST_INVALID);
+    cr_expect_str_eq(problems.listed[0].code, "out_of_range");
+    problems_clear(&problems);
+}
+
+Test(layout_read, takes_a_content_as_long_as_it_says_and_no_longer)
+{
+    for (int len = 1000; len <= 1001; len++) {
+        char json[2000], content[1002];
+        struct layout layout = {0};
+        struct problems problems = {0};
+
+        memset(content, 'x', (size_t)len);
+        content[len] = '\0';
+        snprintf(json, sizeof json, HEAD QR ", " TEXT "'content': '%s'}]}", content);
+        cr_expect_eq(read_text(json, &layout, &problems, NULL), len == 1000 ? ST_OK : ST_INVALID);
+        layout_clear(&layout);
+        problems_clear(&problems);
+    }
+}
+
+Test(layout_read, leaves_nothing_when_memory_ends)
+{
+    json_t *root = json_load_file("service/data/layouts/classic.json", 0, NULL);
+    bool has_failed = true;
+    size_t call = 1;
+
+    cr_assert_not_null(root);
+    for (; has_failed; call++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        struct error err = {0};
+        enum status st;
+
+        failing_memory_start(call);
+        st = layout_read(&json_value_source, json_value(root), &layout, &problems, &err);
+        has_failed = failing_memory_stop();
+        cr_expect_eq(st, has_failed ? ST_NO_MEMORY : ST_OK, "call %zu", call);
+        cr_expect_eq(problems.count, 0);
+        cr_expect_eq(layout.elements == NULL, has_failed);
+        layout_clear(&layout);
+    }
+    cr_expect_gt(call, 3);
+    json_decref(root);
+}
