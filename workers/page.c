@@ -328,7 +328,8 @@ static bool text_has(struct text text, uint32_t wanted)
     return false;
 }
 
-/* The request's member that a field shows; for what is made of several, the whole request. */
+/* The request's member that a field's characters come from: what is written for a moment or as a
+ * label depends on the locale, and literal text is the layout's. */
 static void pointer_of(const struct writing *writing, enum field field,
                        char pointer[POINTER_BYTES_MAX])
 {
@@ -397,9 +398,9 @@ static int32_t mpt_from_units(int64_t units, int32_t size_mpt, int64_t units_per
 }
 
 /*
- * The first baseline. At the top and at the bottom the face's whole ascent and descent stay inside
- * the box, so that stacked accents do too; in the middle the capitals are centred, which is what
- * the eye sees.
+ * The first baseline. The face's whole ascent and descent stay inside the box, so that stacked
+ * accents do too; in the middle the capitals are centred as far as that allows, which is what the
+ * eye sees.
  */
 static int32_t first_baseline(const struct placed *placed, const struct font_metrics *metrics,
                               const struct text_block *block)
@@ -408,14 +409,16 @@ static int32_t first_baseline(const struct placed *placed, const struct font_met
     int32_t const descent = mpt_from_units(-metrics->descent, block->size_mpt, FONT_SCALE);
     int32_t const cap = mpt_from_units(metrics->cap_height, block->size_mpt, FONT_SCALE);
     int32_t const between = (int32_t)(block->lines_count - 1) * block->leading_mpt;
+    int32_t const top = placed->y_mpt + placed->h_mpt - ascent;
+    int32_t const middle = placed->y_mpt + (placed->h_mpt - cap + between) / 2;
 
     switch (placed->element->valign) {
     case VALIGN_MIDDLE:
-        return placed->y_mpt + (placed->h_mpt - cap + between) / 2;
+        return middle < top ? middle : top;
     case VALIGN_BOTTOM:
         return placed->y_mpt + descent + between;
     default:
-        return placed->y_mpt + placed->h_mpt - ascent;
+        return top;
     }
 }
 
@@ -435,11 +438,52 @@ static int32_t line_start(const struct placed *placed, const struct font_metrics
     }
 }
 
+/* Whether a line is wider than the box, or its ink above or below it. */
+static bool leaves_box(const struct font_set *fonts, const struct placed *placed,
+                       const struct text_block *block, const struct text_line *line, int32_t y)
+{
+    int64_t const em = font_metrics(fonts, block->face)->units_per_em;
+    int32_t top = 0, bottom = 0;
+
+    for (size_t g = 0; g < line->glyphs_count; g++) {
+        const struct glyph *glyph = &line->glyphs[g];
+        struct glyph_reach const reach = font_reach(fonts, block->face, glyph->id);
+
+        if (top < reach.top + glyph->y_offset)
+            top = reach.top + glyph->y_offset;
+        if (bottom > reach.bottom + glyph->y_offset)
+            bottom = reach.bottom + glyph->y_offset;
+    }
+    return mpt_from_units(line->width, block->size_mpt, em) > placed->w_mpt ||
+           y + mpt_from_units(top, block->size_mpt, em) > placed->y_mpt + placed->h_mpt ||
+           y + mpt_from_units(bottom, block->size_mpt, em) < placed->y_mpt;
+}
+
+static void draw_line_of_text(struct writing *writing, const struct placed *placed,
+                              const struct text_block *block, const struct text_line *line,
+                              int32_t y)
+{
+    const struct font_set *fonts = writing->writer->fonts;
+    int32_t const x = line_start(placed, font_metrics(fonts, block->face), block, line);
+    bool const is_clipped = leaves_box(fonts, placed, block, line, y);
+
+    if (is_clipped) {
+        content_save(&writing->content);
+        content_clip_box(&writing->content, placed->x_mpt, placed->y_mpt, placed->w_mpt,
+                         placed->h_mpt);
+    }
+    content_text(&writing->content, fonts, block->face, block->size_mpt, placed->element->color,
+                 line, x, y);
+    if (is_clipped)
+        content_restore(&writing->content);
+}
+
+/* Fitting keeps texts inside their boxes. What is left are piles of combining marks and characters
+ * wider than a box, and these are cut off at its edge. */
 static void draw_block(struct writing *writing, const struct placed *placed,
                        const struct text_block *block)
 {
-    const struct font_set *fonts = writing->writer->fonts;
-    const struct font_metrics *metrics = font_metrics(fonts, block->face);
+    const struct font_metrics *metrics = font_metrics(writing->writer->fonts, block->face);
     int32_t y = block->lines_count > 0 ? first_baseline(placed, metrics, block) : 0;
 
     for (size_t i = 0; i < block->lines_count; i++, y -= block->leading_mpt) {
@@ -447,8 +491,7 @@ static void draw_block(struct writing *writing, const struct placed *placed,
 
         for (size_t g = 0; g < line->glyphs_count; g++)
             glyph_set_add(&writing->job->glyphs[block->face], line->glyphs[g].id);
-        content_text(&writing->content, fonts, block->face, block->size_mpt, placed->element->color,
-                     line, line_start(placed, metrics, block, line), y);
+        draw_line_of_text(writing, placed, block, line, y);
     }
 }
 
