@@ -691,9 +691,13 @@ enum status config_file_read(const char *path,
 static enum status file_error(const char *path, const struct problems *problems, size_t before,
                               struct error *err)
 {
-    if (before < problems->listed_count)
-        return error_set(err, ST_INVALID, "%s: %s: %s", path, problems->listed[before].pointer.data,
+    if (before < problems->listed_count) {
+        struct text const pointer = problems->listed[before].pointer;
+
+        return error_set(err, ST_INVALID, "%s: %s: %s", path,
+                         pointer.len > 0 ? pointer.data : "the whole text",
                          problems->listed[before].detail.data);
+    }
     return error_set(err, ST_INVALID, "%s: breaks its rules", path);
 }
 

@@ -26,8 +26,10 @@ struct resources {
  *
  * In:      settings   fonts and layouts
  * Out:     resources  zeroed on entry
- * Errors:  ST_INVALID    a file is broken, or two layouts have one name; err names file, place and
- * rule ST_NOT_FOUND, ST_TOO_LARGE, ST_IO, ST_NO_MEMORY  *resources is left zeroed in each case
+ * Errors:  ST_INVALID    a file is broken, or two layouts have one name; err names the file, the
+ *                        place in it and the rule
+ *          ST_NOT_FOUND, ST_TOO_LARGE, ST_IO, ST_NO_MEMORY
+ *                        *resources is left zeroed in each of these cases
  */
 MUST_USE enum status resources_load(const struct settings *settings, struct resources *resources,
                                     struct error *err);
