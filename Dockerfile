@@ -1,8 +1,9 @@
 # ticketpress in two stages: the first builds with the Makefile, the second holds the program, its
-# data and the packages that it runs with, and nothing to build with. It needs no writable root:
+# data and the packages that it runs with, and nothing to build with. It writes to its volume only:
 #   docker build -t ticketpress .
-#   docker run --rm --read-only -i -v "$PWD/keys.json:/keys.json:ro" ticketpress \
-#       render --signing-keys /keys.json - -o - <batch.json >tickets.pdf
+#   docker run --read-only -p 127.0.0.1:8080:8080 -v ticketpress:/var/lib/ticketpress ticketpress \
+#       serve --listen 0.0.0.0:8080 --insecure-no-auth
+# (with --client-keys FILE instead of --insecure-no-auth wherever others can reach the port)
 FROM debian:12-slim AS build
 WORKDIR /src
 COPY deploy/debian-packages.txt deploy/install-packages.sh deploy/
@@ -16,9 +17,16 @@ RUN make program && make install DESTDIR=/staged PREFIX=/usr/local
 FROM debian:12-slim
 COPY deploy/debian-packages.txt deploy/install-packages.sh /tmp/deploy/
 RUN /tmp/deploy/install-packages.sh run && rm -rf /tmp/deploy /var/lib/apt/lists/* \
-    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ticketpress
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin ticketpress \
+    && install -d -o 10001 -g 10001 -m 700 /var/lib/ticketpress
 COPY --from=build /staged/usr/local/ /usr/local/
 USER 10001:10001
-WORKDIR /var/empty
+WORKDIR /var/lib/ticketpress
+ENV STATE_DIRECTORY=/var/lib/ticketpress
+VOLUME /var/lib/ticketpress
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=2s \
+    CMD ["curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:8080/healthz"]
 ENTRYPOINT ["/usr/local/bin/ticketpress"]
-CMD ["version"]
+CMD ["serve"]

@@ -25,11 +25,12 @@ installed_of() {
         sed -n 's/^installed //p' | sort -u
 }
 
+# No daemon that a package brings is started: RUNLEVEL says that the machine is being set up.
 as_root() {
     if [[ $(id -u) == 0 ]]; then
-        timeout "$apt_timeout_s" env DEBIAN_FRONTEND=noninteractive "$@"
+        timeout "$apt_timeout_s" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "$@"
     elif command -v sudo >/dev/null; then
-        sudo timeout "$apt_timeout_s" env DEBIAN_FRONTEND=noninteractive "$@"
+        sudo timeout "$apt_timeout_s" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "$@"
     else
         echo "to install packages, run as root: $*" >&2
         return 1

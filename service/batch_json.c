@@ -559,3 +559,26 @@ enum status problems_json_write(const struct problems *problems, struct bytes *o
     st = json_text_finish(&json, err);
     return st == ST_OK ? bytes_append(out, "\n", 1, err) : st;
 }
+
+/* ---- a token to be judged ---- */
+
+enum status token_json_read(const struct bytes *body, struct bytes *token, struct error *err)
+{
+    json_error_t error = {0};
+    json_t *root = json_loadb((const char *)body->data, body->len,
+                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    const json_t *value = json_object_get(root, "token");
+    enum status st;
+
+    if (root == NULL && json_error_code(&error) == json_error_out_of_memory)
+        st = error_set(err, ST_NO_MEMORY, "a token's request");
+    else if (root == NULL)
+        st = error_set(err, ST_INVALID, "line %d, column %d: not JSON", error.line, error.column);
+    else if (!json_is_string(value) || json_object_size(root) != 1)
+        st = error_set(err, ST_INVALID,
+                       "the body must be an object with the string \"token\" alone");
+    else
+        st = bytes_append(token, json_string_value(value), json_string_length(value), err);
+    json_decref(root);
+    return st;
+}

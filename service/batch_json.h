@@ -67,6 +67,17 @@ extern const struct value_source json_value_source;
 struct value json_value(const void *node);
 
 /*
+ * Read the request {"token": "..."}.
+ *
+ * In:      body   bounded by the caller: it is parsed without the limit on memory
+ * Out:     token  the string's bytes, appended; any bytes, since judging them is another's work
+ * Errors:  ST_INVALID  no such object, or another member in it
+ *          ST_NO_MEMORY
+ */
+MUST_USE enum status token_json_read(const struct bytes *body, struct bytes *token,
+                                     struct error *err);
+
+/*
  * The listed problems as one JSON value, one problem a line:
  *
  *     [

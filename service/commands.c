@@ -4,6 +4,7 @@
 #include "domain/id.h"
 #include "service/config_json.h"
 #include "service/file.h"
+#include "service/serve.h"
 #include "workers/sign.h"
 
 #include <assert.h>
@@ -54,6 +55,7 @@ enum option_id {
     OPTION_EVENT_KEY,
     OPTION_AT,
     OPTION_MARKDOWN,
+    OPTION_INSECURE,
     OPTION_COUNT
 };
 
@@ -73,6 +75,8 @@ static const struct option {
     [OPTION_EVENT_KEY] = {"event-key", 0, "FILE", "the keys of one event"},
     [OPTION_AT] = {"at", 0, "TIME", "judge by this time (RFC 3339) instead of now"},
     [OPTION_MARKDOWN] = {"markdown", 0, NULL, "as a table for the README"},
+    [OPTION_INSECURE] = {"insecure-no-auth", 0, NULL,
+                         "listen beyond loopback although everybody may call"},
 };
 
 enum { SETTING_OPTIONS_MAX = 128 };
@@ -108,7 +112,16 @@ static enum exit_code run_settings(const struct arguments *arguments,
 static enum exit_code run_version(const struct arguments *arguments,
                                   const struct settings *settings);
 
+static enum exit_code run_serve(const struct arguments *arguments, const struct settings *settings);
+
 static const struct command COMMANDS[] = {
+    {.name = "serve",
+     .usage = "[--listen ADDRESS] [--signing-keys FILE] [--client-keys FILE]",
+     .meaning =
+         "the service: batches over HTTP; without options on loopback, with a development key",
+     .options = BIT(OPTION_HELP) | BIT(OPTION_CONFIG) | BIT(OPTION_INSECURE),
+     .settings = USED_BY_SERVE,
+     .run = run_serve},
     {.name = "render",
      .usage = "[--signing-keys FILE] [--workers N] BATCH.json -o OUT.pdf",
      .meaning = "a batch of tickets into one PDF with signed QR codes; -: standard input",
@@ -346,6 +359,14 @@ static enum status arguments_read(const struct command *command, int argc, char 
             st = short_read(command, &queue, argument, arguments, err);
     }
     return st == ST_OK ? operands_check(command, arguments, err) : st;
+}
+
+/* ---- serve ---- */
+
+static enum exit_code run_serve(const struct arguments *arguments, const struct settings *settings)
+{
+    return command_serve(&(struct serve_options){
+        .settings = settings, .is_insecure = arguments->values[OPTION_INSECURE] != NULL});
 }
 
 /* ---- render ---- */

@@ -2,6 +2,7 @@
 
 #include "service/config_json.h"
 #include "service/cores.h"
+#include "service/log.h"
 #include "workers/pool.h"
 
 #include <assert.h>
@@ -9,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KIB INT64_C(1024)
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
+#define KIB   INT64_C(1024)
+#define MIB   (1024 * KIB)
+#define GIB   (1024 * MIB)
+#define DAY_S INT64_C(86400)
+
+#define DEFAULT_LISTEN "127.0.0.1:8080"
 
 #define ENVIRONMENT_PREFIX "TICKETPRESS_"
 #define ENVIRONMENT_CONFIG ENVIRONMENT_PREFIX "CONFIG"
@@ -25,7 +29,24 @@ enum {
 
 #define AT(member) offsetof(struct settings, member)
 
+static const char *const STORES[] = {"memory", NULL};
+
 static const struct setting SETTINGS[] = {
+    {.name = "listen",
+     .kind = SETTING_ADDRESSES,
+     .offset = AT(listen),
+     .default_text = DEFAULT_LISTEN,
+     .meaning =
+         "where to listen: host:port or [v6]:port; may be repeated; beyond loopback only with "
+         "client-keys",
+     .users = USED_BY_SERVE},
+    {.name = "store",
+     .kind = SETTING_WORD,
+     .offset = AT(store),
+     .words = STORES,
+     .default_number = 0,
+     .meaning = "where jobs live: memory keeps nothing beyond the process",
+     .users = USED_BY_SERVE},
     {.name = "signing-keys",
      .kind = SETTING_PATH,
      .offset = AT(signing_keys),
@@ -37,19 +58,25 @@ static const struct setting SETTINGS[] = {
      .offset = AT(data),
      .default_text = "$STATE_DIRECTORY or ./ticketpress-data",
      .meaning = "directory of the program's own files, such as the development key",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
+    {.name = "client-keys",
+     .kind = SETTING_PATH,
+     .offset = AT(client_keys),
+     .default_text = "none",
+     .meaning = "file of the clients that may call, with their scopes",
+     .users = USED_BY_SERVE},
     {.name = "fonts",
      .kind = SETTING_PATHS,
      .offset = AT(fonts),
      .default_text = "the default list",
      .meaning = "font files and directories, in fallback order; may be repeated",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "layouts",
      .kind = SETTING_PATH,
      .offset = AT(layouts),
      .default_text = "built-in",
      .meaning = "directory of more layouts",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "workers",
      .kind = SETTING_NUMBER,
      .offset = AT(workers),
@@ -57,7 +84,7 @@ static const struct setting SETTINGS[] = {
      .max = WORKERS_MAX,
      .default_text = "cores by affinity and cgroup quota",
      .meaning = "threads of the pool",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "worker-nice",
      .kind = SETTING_NUMBER,
      .offset = AT(worker_nice),
@@ -65,7 +92,7 @@ static const struct setting SETTINGS[] = {
      .max = 19,
      .default_number = 10,
      .meaning = "how far their priority is below the front end's",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "slice-tickets",
      .kind = SETTING_NUMBER,
      .offset = AT(slice_tickets),
@@ -73,7 +100,7 @@ static const struct setting SETTINGS[] = {
      .max = 1000,
      .default_number = 48,
      .meaning = "tickets a slice, the unit of work",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "task-deadline-ms",
      .kind = SETTING_NUMBER,
      .offset = AT(task_deadline_ms),
@@ -81,7 +108,7 @@ static const struct setting SETTINGS[] = {
      .max = 600000,
      .default_number = 10000,
      .meaning = "time for one task",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "task-grace-ms",
      .kind = SETTING_NUMBER,
      .offset = AT(task_grace_ms),
@@ -89,7 +116,7 @@ static const struct setting SETTINGS[] = {
      .max = 600000,
      .default_number = 2000,
      .meaning = "how much later its thread is given up",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "threads-given-up-max",
      .kind = SETTING_NUMBER,
      .offset = AT(threads_given_up_max),
@@ -97,7 +124,7 @@ static const struct setting SETTINGS[] = {
      .max = 64,
      .default_number = 8,
      .meaning = "threads given up before no more work is taken",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "tickets-max",
      .kind = SETTING_NUMBER,
      .offset = AT(tickets_max),
@@ -105,7 +132,7 @@ static const struct setting SETTINGS[] = {
      .max = 1000000,
      .default_number = 50000,
      .meaning = "tickets in a batch",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "body-bytes-max",
      .kind = SETTING_BYTES,
      .offset = AT(body_bytes_max),
@@ -113,7 +140,7 @@ static const struct setting SETTINGS[] = {
      .max = GIB,
      .default_number = 8 * MIB,
      .meaning = "size of a batch's JSON",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
     {.name = "parse-bytes-max",
      .kind = SETTING_BYTES,
      .offset = AT(parse_bytes_max),
@@ -121,7 +148,126 @@ static const struct setting SETTINGS[] = {
      .max = 1024 * GIB,
      .default_number = 256 * MIB,
      .meaning = "memory that parsing may use in all",
-     .users = USED_BY_RENDER},
+     .users = USED_BY_PRESS},
+    {.name = "sync-tickets-max",
+     .kind = SETTING_NUMBER,
+     .offset = AT(sync_tickets_max),
+     .min = 0,
+     .max = 1000,
+     .default_number = 50,
+     .meaning = "at most this many are answered at once",
+     .users = USED_BY_SERVE},
+    {.name = "sync-wait-ms",
+     .kind = SETTING_NUMBER,
+     .offset = AT(sync_wait_ms),
+     .min = 0,
+     .max = 60000,
+     .default_number = 2000,
+     .meaning = "how long such an answer may take before it is 202",
+     .users = USED_BY_SERVE},
+    {.name = "render-bytes-max",
+     .kind = SETTING_BYTES,
+     .offset = AT(render_bytes_max),
+     .min = 64 * MIB,
+     .max = 1024 * GIB,
+     .default_number = GIB,
+     .meaning = "memory of admitted jobs",
+     .users = USED_BY_SERVE},
+    {.name = "queue-tickets-max",
+     .kind = SETTING_NUMBER,
+     .offset = AT(queue_tickets_max),
+     .min = 1,
+     .max = 1000000000,
+     .default_number = 200000,
+     .meaning = "tickets admitted and not done",
+     .users = USED_BY_SERVE},
+    {.name = "job-ttl-s",
+     .kind = SETTING_NUMBER,
+     .offset = AT(job_ttl_s),
+     .min = 60,
+     .max = 366 * DAY_S,
+     .default_number = DAY_S,
+     .meaning = "how long a finished job is kept",
+     .users = USED_BY_SERVE},
+    {.name = "gone-ttl-s",
+     .kind = SETTING_NUMBER,
+     .offset = AT(gone_ttl_s),
+     .min = 60,
+     .max = 366 * DAY_S,
+     .default_number = 7 * DAY_S,
+     .meaning = "how long it is remembered after that",
+     .users = USED_BY_SERVE},
+    {.name = "store-bytes-max",
+     .kind = SETTING_BYTES,
+     .offset = AT(store_bytes_max),
+     .min = MIB,
+     .max = 1024 * 1024 * GIB,
+     .default_number = GIB,
+     .meaning = "documents kept; the oldest finished go first",
+     .users = USED_BY_SERVE},
+    {.name = "store-jobs-max",
+     .kind = SETTING_NUMBER,
+     .offset = AT(store_jobs_max),
+     .min = 1,
+     .max = 100000000,
+     .default_number = 100000,
+     .meaning = "jobs kept, likewise",
+     .users = USED_BY_SERVE},
+    {.name = "connections-max",
+     .kind = SETTING_NUMBER,
+     .offset = AT(connections_max),
+     .min = 1,
+     .max = 65536,
+     .default_number = 4096,
+     .meaning = "connections open at once",
+     .users = USED_BY_SERVE},
+    {.name = "connections-per-address-max",
+     .kind = SETTING_NUMBER,
+     .offset = AT(connections_per_address_max),
+     .min = 1,
+     .max = 65536,
+     .default_number = 256,
+     .meaning = "of them from one address",
+     .users = USED_BY_SERVE},
+    {.name = "header-timeout-ms",
+     .kind = SETTING_NUMBER,
+     .offset = AT(header_timeout_ms),
+     .min = 100,
+     .max = 600000,
+     .default_number = 5000,
+     .meaning = "time for a request's header",
+     .users = USED_BY_SERVE},
+    {.name = "body-timeout-ms",
+     .kind = SETTING_NUMBER,
+     .offset = AT(body_timeout_ms),
+     .min = 100,
+     .max = 3600000,
+     .default_number = 30000,
+     .meaning = "time for its body",
+     .users = USED_BY_SERVE},
+    {.name = "idle-timeout-ms",
+     .kind = SETTING_NUMBER,
+     .offset = AT(idle_timeout_ms),
+     .min = 100,
+     .max = 3600000,
+     .default_number = 60000,
+     .meaning = "time between requests, and for a reader that stalls",
+     .users = USED_BY_SERVE},
+    {.name = "drain-linger-ms",
+     .kind = SETTING_NUMBER,
+     .offset = AT(drain_linger_ms),
+     .min = 0,
+     .max = 600000,
+     .default_number = 5000,
+     .meaning = "how long a stop waits for finished documents to be fetched",
+     .users = USED_BY_SERVE},
+    {.name = "log-level",
+     .kind = SETTING_WORD,
+     .offset = AT(log_level),
+     .words = LOG_LEVEL_NAMES,
+     .default_number = LOG_INFO,
+     .meaning = "least level of the log's lines",
+     .users = USED_BY_SERVE},
 };
 enum { SETTINGS_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
@@ -139,6 +285,16 @@ const struct setting *setting_find(const char *name, size_t len)
     return NULL;
 }
 
+static bool is_number(const struct setting *setting)
+{
+    return setting->kind == SETTING_NUMBER || setting->kind == SETTING_BYTES;
+}
+
+static bool setting_is_list(const struct setting *setting)
+{
+    return setting->kind == SETTING_PATHS || setting->kind == SETTING_ADDRESSES;
+}
+
 /* ---- where values go ---- */
 
 static void *settings_member(struct settings *settings, const struct setting *setting)
@@ -148,7 +304,7 @@ static void *settings_member(struct settings *settings, const struct setting *se
 
 static void number_set(struct settings *settings, const struct setting *setting, int64_t number)
 {
-    assert(setting->kind == SETTING_NUMBER || setting->kind == SETTING_BYTES);
+    assert(is_number(setting) || setting->kind == SETTING_WORD);
     memcpy(settings_member(settings, setting), &number, sizeof number);
 }
 
@@ -161,7 +317,7 @@ static void path_set(struct settings *settings, const struct setting *setting, c
 static void paths_set(struct settings *settings, const struct setting *setting,
                       struct path_list list)
 {
-    assert(setting->kind == SETTING_PATHS);
+    assert(setting_is_list(setting));
     memcpy(settings_member(settings, setting), &list, sizeof list);
 }
 
@@ -175,7 +331,7 @@ static int64_t default_workers(void)
 static void defaults_set(struct settings *settings)
 {
     for (size_t i = 0; i < SETTINGS_COUNT; i++)
-        if (SETTINGS[i].kind == SETTING_NUMBER || SETTINGS[i].kind == SETTING_BYTES)
+        if (is_number(&SETTINGS[i]) || SETTINGS[i].kind == SETTING_WORD)
             number_set(settings, &SETTINGS[i], SETTINGS[i].default_number);
     settings->workers = default_workers();
 }
@@ -291,15 +447,42 @@ static enum status paths_given(struct settings *settings, const struct setting *
     return st;
 }
 
+/* ---- words ---- */
+
+static void words_text(const struct setting *setting, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    for (const char *const *word = setting->words; *word != NULL; word++)
+        snprintf(text + strlen(text), text_bytes - strlen(text), "%s%s",
+                 word == setting->words ? "" : ", ", *word);
+}
+
+static enum status word_given(struct settings *settings, const struct setting *setting,
+                              const char *value, const char *origin, struct error *err)
+{
+    char words[128];
+
+    for (int64_t i = 0; setting->words[i] != NULL; i++) {
+        if (strcmp(setting->words[i], value) == 0) {
+            number_set(settings, setting, i);
+            return ST_OK;
+        }
+    }
+    words_text(setting, words, sizeof words);
+    return error_set(err, ST_INVALID, "%s: \"%.64s\" is not one of %s", origin, value, words);
+}
+
 /* ---- any value ---- */
 
 static enum status values_given(struct settings *settings, const struct setting *setting,
                                 const char *const *values, size_t count, const char *origin,
                                 struct error *err)
 {
-    if (setting->kind == SETTING_PATHS)
+    if (setting_is_list(setting))
         return paths_given(settings, setting, values, count, origin, err);
     assert(count == 1);
+    if (setting->kind == SETTING_WORD)
+        return word_given(settings, setting, values[0], origin, err);
     if (setting->kind == SETTING_PATH)
         return path_given(settings, setting, values[0], origin, err);
     return number_given(settings, setting, values[0], origin, err);
@@ -321,7 +504,7 @@ static enum status file_member(void *user, const struct config_member *member, s
     snprintf(origin, sizeof origin, "%s: %s", source->path, member->pointer);
     if (setting == NULL)
         return error_set(err, ST_INVALID, "%s: there is no such setting", origin);
-    if (member->is_list && setting->kind != SETTING_PATHS)
+    if (member->is_list && !setting_is_list(setting))
         return error_set(err, ST_INVALID, "%s: takes one value, not a list", origin);
     return values_given(source->settings, setting, member->values, member->values_count, origin,
                         err);
@@ -353,21 +536,22 @@ static bool name_from_variable(const char *variable, size_t len, char name[SETTI
     return true;
 }
 
-/* A list is one text with colons between its paths. */
-static enum status colons_given(struct settings *settings, const struct setting *setting,
-                                const char *value, const char *origin, struct error *err)
+/* A list is one text, with colons between paths, and with commas between addresses. */
+static enum status separated_given(struct settings *settings, const struct setting *setting,
+                                   const char *value, const char *origin, struct error *err)
 {
+    const char *const separator = setting->kind == SETTING_PATHS ? ":" : ",";
     const char *paths[PATHS_MAX];
     size_t count = 0;
     enum status st = ST_OK;
 
     for (const char *at = value; st == ST_OK && at != NULL;) {
-        size_t const len = strcspn(at, ":");
+        size_t const len = strcspn(at, separator);
 
         if (count == PATHS_MAX)
             return error_set(err, ST_INVALID, "%s: more than %d paths", origin, PATHS_MAX);
         st = path_copy(settings, at, len, origin, &paths[count++], err);
-        at = at[len] == ':' ? at + len + 1 : NULL;
+        at = at[len] != '\0' ? at + len + 1 : NULL;
     }
     return st == ST_OK ? paths_given(settings, setting, paths, count, origin, err) : st;
 }
@@ -385,8 +569,8 @@ static enum status variable_apply(struct settings *settings, const char *variabl
         setting = setting_find(name, strlen(name));
     if (setting == NULL)
         return error_set(err, ST_INVALID, "%s: there is no setting for this variable", origin);
-    if (setting->kind == SETTING_PATHS)
-        return colons_given(settings, setting, value, origin, err);
+    if (setting_is_list(setting))
+        return separated_given(settings, setting, value, origin, err);
     return values_given(settings, setting, &value, 1, origin, err);
 }
 
@@ -420,11 +604,13 @@ static const char *config_path(const struct settings_sources *sources)
     return NULL;
 }
 
-/* The directory that a service manager gives (systemd.exec, StateDirectory=), else one here. */
-static enum status data_default(struct settings *settings, const char *const *environment,
-                                struct error *err)
+/* The one address; and the directory that a service manager gives (systemd.exec, StateDirectory=),
+ * else one here. */
+static enum status texts_default(struct settings *settings, const char *const *environment,
+                                 struct error *err)
 {
     static const char GIVEN[] = "STATE_DIRECTORY=";
+    static const char *const LISTEN[] = {DEFAULT_LISTEN};
     const char *path = "ticketpress-data";
     struct text copy = {0};
     enum status st;
@@ -432,6 +618,7 @@ static enum status data_default(struct settings *settings, const char *const *en
     for (; environment != NULL && *environment != NULL; environment++)
         if (strncmp(*environment, GIVEN, sizeof GIVEN - 1) == 0)
             path = *environment + sizeof GIVEN - 1;
+    settings->listen = (struct path_list){.paths = LISTEN, .count = 1};
     st = arena_text_copy(&settings->arena, path, strlen(path), &copy, err);
     settings->data = copy.data;
     return st;
@@ -452,7 +639,7 @@ static enum status option_apply(struct settings *settings, const struct setting_
     for (size_t i = 0; i < count; i++) {
         if (options[i].setting != setting)
             continue;
-        if (values_count == (setting->kind == SETTING_PATHS ? PATHS_MAX : 1))
+        if (values_count == (setting_is_list(setting) ? PATHS_MAX : 1))
             return error_set(err, ST_INVALID, "%s: given more than %zu times", origin,
                              values_count);
         values[values_count++] = options[i].value;
@@ -487,7 +674,7 @@ enum status settings_load(const struct settings_sources *sources, struct setting
 
     *settings = (struct settings){0};
     defaults_set(settings);
-    st = data_default(settings, sources->environment, err);
+    st = texts_default(settings, sources->environment, err);
     if (st == ST_OK)
         st = file_apply(settings, config_path(sources), err);
     if (st == ST_OK)
@@ -507,25 +694,48 @@ void settings_clear(struct settings *settings)
 
 /* ---- for people ---- */
 
-static bool is_number(const struct setting *setting)
-{
-    return setting->kind == SETTING_NUMBER || setting->kind == SETTING_BYTES;
-}
-
 static void default_value_text(const struct setting *setting, char *text, size_t text_bytes)
 {
     if (setting->default_text != NULL)
         snprintf(text, text_bytes, "%s", setting->default_text);
+    else if (setting->kind == SETTING_WORD)
+        snprintf(text, text_bytes, "%s", setting->words[setting->default_number]);
     else
         number_text(setting, setting->default_number, text, text_bytes);
+}
+
+static const char *kind_text(enum setting_kind kind)
+{
+    switch (kind) {
+    case SETTING_ADDRESSES:
+        return "addresses";
+    case SETTING_PATHS:
+        return "paths";
+    default:
+        return "path";
+    }
+}
+
+/* What stands behind an option's name in a help text. */
+static const char *value_text(const struct setting *setting)
+{
+    if (is_number(setting))
+        return "N";
+    if (setting->kind == SETTING_WORD)
+        return "WORD";
+    return setting->kind == SETTING_ADDRESSES ? "ADDRESS" : "PATH";
 }
 
 static void range_text(const struct setting *setting, char *text, size_t text_bytes)
 {
     char min[32], max[32];
 
+    if (setting->kind == SETTING_WORD) {
+        words_text(setting, text, text_bytes);
+        return;
+    }
     if (!is_number(setting)) {
-        snprintf(text, text_bytes, "%s", setting->kind == SETTING_PATHS ? "paths" : "path");
+        snprintf(text, text_bytes, "%s", kind_text(setting->kind));
         return;
     }
     number_text(setting, setting->min, min, sizeof min);
@@ -541,7 +751,7 @@ void settings_print_help(FILE *out, unsigned users)
 
         if ((setting->users & users) == 0)
             continue;
-        snprintf(option, sizeof option, "%s %s", setting->name, is_number(setting) ? "N" : "PATH");
+        snprintf(option, sizeof option, "%s %s", setting->name, value_text(setting));
         default_value_text(setting, given, sizeof given);
         range_text(setting, range, sizeof range);
         fprintf(out, "  --%-22s %s\n%27s(%s; default: %s)\n", option, setting->meaning, "", range,

@@ -23,8 +23,11 @@ struct path_list {
 /* Numbers are within the ranges of the table. */
 struct settings {
     struct arena arena;       /* owns every text below */
+    int64_t store;            /* the kind of job store; 0: memory */
     const char *data;         /* directory of the program's own files */
     const char *signing_keys; /* path of the key ring; NULL: the development key in data */
+    struct path_list listen;  /* addresses, 1.. */
+    const char *client_keys;  /* path; NULL: everybody may call */
     struct path_list fonts;   /* in fallback order; count 0: the default list */
     const char *layouts;      /* directory; NULL: built-in layouts only */
     int64_t workers;          /* threads */
@@ -36,12 +39,23 @@ struct settings {
     int64_t tickets_max;     /* tickets in a batch */
     int64_t body_bytes_max;  /* of a batch's text */
     int64_t parse_bytes_max; /* memory for all parsing */
+    int64_t sync_tickets_max, sync_wait_ms;
+    int64_t render_bytes_max;  /* memory of admitted jobs */
+    int64_t queue_tickets_max; /* tickets admitted and not done */
+    int64_t job_ttl_s, gone_ttl_s;
+    int64_t store_bytes_max, store_jobs_max;
+    int64_t connections_max, connections_per_address_max;
+    int64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
+    int64_t drain_linger_ms;
+    int64_t log_level; /* enum log_level */
 };
 
 enum setting_kind {
-    SETTING_NUMBER, /* int64_t, decimal */
-    SETTING_BYTES,  /* int64_t, decimal, or with the suffix KiB, MiB or GiB */
-    SETTING_PATH,   /* const char * */
+    SETTING_NUMBER,    /* int64_t, decimal */
+    SETTING_BYTES,     /* int64_t, decimal, or with the suffix KiB, MiB or GiB */
+    SETTING_WORD,      /* int64_t, an index into words */
+    SETTING_PATH,      /* const char * */
+    SETTING_ADDRESSES, /* struct path_list: as SETTING_PATHS, with commas in the environment */
     SETTING_PATHS /* struct path_list: the option repeated, a list in JSON, colons between paths in
                      the environment */
 };
@@ -53,7 +67,9 @@ enum setting_user {
     USED_BY_VERIFY = 2,
     USED_BY_KEYGEN = 4,
     USED_BY_EVENT_KEY = 8,
-    USED_BY_ALL = 15,
+    USED_BY_SERVE = 16,
+    USED_BY_PRESS = USED_BY_RENDER | USED_BY_SERVE,
+    USED_BY_ALL = 31,
 };
 
 struct setting {
@@ -61,6 +77,7 @@ struct setting {
     enum setting_kind kind;
     size_t offset;            /* of its member in struct settings */
     int64_t min, max;         /* of numbers */
+    const char *const *words; /* SETTING_WORD: NULL-terminated */
     int64_t default_number;   /* 0 with a default_text: found out at the start */
     const char *default_text; /* what the default is, in words; NULL: default_number */
     const char *meaning;

@@ -686,6 +686,153 @@ enum status config_file_read(const char *path,
     return st;
 }
 
+/* ---- clients ---- */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static enum status sha256_member(const struct place *place, json_t *object,
+                                 uint8_t sha256[SHA256_BYTES], struct error *err)
+{
+    const char *text = NULL;
+    enum status st = text_member(place, object, "key_sha256", &text, err);
+
+    if (st != ST_OK)
+        return st;
+    if (strlen(text) != 2 * SHA256_BYTES)
+        return refuse_member(place, "key_sha256", "must be 64 hexadecimal digits", err);
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        int const high = hex_value(text[2 * i]);
+        int const low = hex_value(text[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return refuse_member(place, "key_sha256", "must be 64 hexadecimal digits", err);
+        sha256[i] = (uint8_t)(high << 4 | low);
+    }
+    return ST_OK;
+}
+
+static unsigned scope_from_name(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum client_scope scope;
+    } SCOPES[] = {{"render", SCOPE_RENDER}, {"verify", SCOPE_VERIFY}, {"admin", SCOPE_ADMIN}};
+
+    for (size_t i = 0; name != NULL && i < sizeof SCOPES / sizeof *SCOPES; i++)
+        if (strcmp(SCOPES[i].name, name) == 0)
+            return SCOPES[i].scope;
+    return 0;
+}
+
+static enum status scopes_member(const struct place *place, json_t *object, unsigned *scopes,
+                                 struct error *err)
+{
+    json_t *array = json_object_get(object, "scopes");
+    json_t *value;
+    size_t i;
+
+    if (!json_is_array(array) || json_array_size(array) == 0)
+        return refuse_member(place, "scopes", "must be an array of scopes", err);
+    json_array_foreach(array, i, value)
+    {
+        unsigned const scope = scope_from_name(json_string_value(value));
+
+        if (scope == 0)
+            return refuse_member(place, "scopes", "knows \"render\", \"verify\" and \"admin\"",
+                                 err);
+        *scopes |= scope;
+    }
+    return ST_OK;
+}
+
+static enum status client_name_member(const struct place *place, json_t *object,
+                                      char name[KEY_CLIENT_BYTES_MAX + 1], struct error *err)
+{
+    const char *text = NULL;
+    enum status st = text_member(place, object, "name", &text, err);
+
+    if (st != ST_OK)
+        return st;
+    if (!id_is_event((struct text){.data = text, .len = strlen(text)}))
+        return refuse_member(place, "name", "must be 1 to 64 of A-Z a-z 0-9 . _ : -", err);
+    snprintf(name, KEY_CLIENT_BYTES_MAX + 1, "%s", text);
+    return ST_OK;
+}
+
+static enum status client_read(const struct place *place, json_t *object, struct client *client,
+                               struct error *err)
+{
+    static const char *const KNOWN[] = {"name", "key_sha256", "scopes", NULL};
+    enum status st = object_check(place, object, KNOWN, err);
+
+    if (st == ST_OK)
+        st = client_name_member(place, object, client->name, err);
+    if (st == ST_OK)
+        st = sha256_member(place, object, client->key_sha256, err);
+    if (st == ST_OK)
+        st = scopes_member(place, object, &client->scopes, err);
+    return st;
+}
+
+static enum status client_check(const struct place *place, const struct client_list *list,
+                                size_t last, struct error *err)
+{
+    for (size_t i = 0; i < last; i++) {
+        if (strcmp(list->clients[i].name, list->clients[last].name) == 0)
+            return refuse_member(place, "name", "is another client's too", err);
+        if (memcmp(list->clients[i].key_sha256, list->clients[last].key_sha256, SHA256_BYTES) == 0)
+            return refuse_member(place, "key_sha256", "is another client's too", err);
+    }
+    return ST_OK;
+}
+
+static enum status clients_array_read(const struct place *place, json_t *array,
+                                      struct client_list *list, struct error *err)
+{
+    size_t const count = json_array_size(array);
+    enum status st = ST_OK;
+
+    if (!json_is_array(array) || count == 0 || count > CLIENTS_MAX)
+        return refuse(place, "must be an array of 1 to 1000 clients", err);
+    list->clients = calloc(count, sizeof *list->clients);
+    if (list->clients == NULL)
+        return error_set(err, ST_NO_MEMORY, "the list of clients");
+    for (size_t i = 0; st == ST_OK && i < count; i++) {
+        struct place const at = place_at(place, i);
+
+        st = client_read(&at, json_array_get(array, i), &list->clients[i], err);
+        if (st == ST_OK)
+            st = client_check(&at, list, i, err);
+        list->count++;
+    }
+    return st;
+}
+
+enum status client_list_read(const char *path, struct client_list *list, struct error *err)
+{
+    static const char *const KNOWN[] = {"clients", NULL};
+    struct place const place = place_of(path);
+    struct place const clients = place_in(&place, "clients");
+    json_t *root = NULL;
+    enum status st = secret_document_read(path, &root, err);
+
+    if (st == ST_OK)
+        st = object_check(&place, root, KNOWN, err);
+    if (st == ST_OK)
+        st = clients_array_read(&clients, json_object_get(root, "clients"), list, err);
+    json_decref(root);
+    if (st != ST_OK)
+        client_list_clear(list);
+    return st;
+}
+
 /* ---- layouts and labels ---- */
 
 static enum status file_error(const char *path, const struct problems *problems, size_t before,

@@ -25,6 +25,7 @@
 #include "domain/problems.h"
 #include "domain/status.h"
 #include "domain/token.h"
+#include "service/clients.h"
 #include "workers/sign.h"
 
 #include <stdbool.h>
@@ -102,6 +103,20 @@ MUST_USE enum status config_file_read(const char *path,
                                                             const struct config_member *member,
                                                             struct error *err),
                                       void *user, struct error *err);
+
+/*
+ * Read the list of clients:
+ *
+ *     {"clients": [{"name": "box-office", "key_sha256": "<64 hexadecimal digits>",
+ *                   "scopes": ["render", "verify", "admin"]}]}
+ *
+ * Names are those of the key ring's "client"; no two clients have one name or one key.
+ *
+ * Out:     list  zeroed on entry; the caller clears it
+ * Errors:  as key_ring_read
+ */
+MUST_USE enum status client_list_read(const char *path, struct client_list *list,
+                                      struct error *err);
 
 /*
  * Read a layout, or the catalogue of labels, by the rules of domain/layout.h and domain/labels.h.

@@ -150,8 +150,8 @@ struct composition {
     struct font_parts *fonts;
     struct bytes metadata;
     struct bytes *out;
-    uint8_t *digest;
-    HPDF_Stream writer; /* to out */
+    uint8_t digest[SHA256_BYTES]; /* of everything before the trailer */
+    HPDF_Stream writer;           /* to out */
 
     HPDF_Error_Rec haru_error;
     HPDF_MMgr memory; /* pooled: all of libharu's objects are freed with it */
@@ -829,7 +829,7 @@ static enum status start_haru(struct composition *composition)
     if (composition->xref != NULL)
         composition->writer =
             HPDF_CallbackWriter_New(composition->memory, append_to_out, composition);
-    if (composition->writer == NULL)
+    if (composition->xref == NULL || composition->writer == NULL)
         return error_set(composition->err, ST_NO_MEMORY, "a PDF document");
     /* the list of objects grows by copying: once is enough */
     composition->xref->entries->items_per_block = (HPDF_UINT)composition->objects_max + 1;
@@ -889,7 +889,6 @@ enum status pdf_write(const struct pdf_input *input, const struct pdf_profile *p
         .deflater = deflater,
         .err = err,
         .out = out,
-        .digest = digest,
         .objects_max = count_objects(input),
     };
     enum status st = ST_OK;
@@ -910,6 +909,7 @@ enum status pdf_write(const struct pdf_input *input, const struct pdf_profile *p
     if (st == ST_OK)
         st = compose(&composition);
     composition_clear(&composition);
+    memcpy(digest, composition.digest, SHA256_BYTES);
     if (st != ST_OK)
         bytes_clear(out);
     return st;

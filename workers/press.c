@@ -53,6 +53,17 @@ void press_worker_free(void *fonts, void **worker)
     *worker = NULL;
 }
 
+enum status press_worker_verify(void *worker, struct key_store *store, const char *client,
+                                const char *text, size_t len, int64_t now_s,
+                                enum token_verdict *verdict, struct token_claims *claims,
+                                struct error *err)
+{
+    struct press_worker *from = worker;
+
+    return signer_verify_by_store(from->signer, store, client, text, len, now_s, verdict, claims,
+                                  err);
+}
+
 /* ---- the press ---- */
 
 struct press {
@@ -785,6 +796,7 @@ static enum status job_new(struct press *press, const struct press_request *requ
     made->request = *request;
     made->slices_count = (tickets_count + slice_tickets - 1) / slice_tickets;
     made->slices = calloc(made->slices_count, sizeof *made->slices);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers is what is meant */
     made->parts = calloc(made->slices_count, sizeof *made->parts);
     MUST(pthread_mutex_init(&made->mutex, NULL));
     MUST(pthread_cond_init(&made->told, NULL));

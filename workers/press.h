@@ -28,6 +28,12 @@ enum {
 enum status press_worker_new(void *fonts, void **worker, struct error *err);
 void press_worker_free(void *fonts, void **worker);
 
+/* Judge a token with a worker's own signer: see signer_verify_by_store. */
+MUST_USE enum status press_worker_verify(void *worker, struct key_store *store, const char *client,
+                                         const char *text, size_t len, int64_t now_s,
+                                         enum token_verdict *verdict, struct token_claims *claims,
+                                         struct error *err);
+
 /* Counted, since jobs keep the press that accepted them, with its layouts, when another takes over.
  */
 struct press;

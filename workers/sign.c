@@ -730,3 +730,8 @@ enum status sign_start(struct error *err)
         st = hkdf_check(err);
     return st;
 }
+
+bool sign_equals(const void *a, const void *b, size_t len)
+{
+    return CRYPTO_memcmp(a, b, len) == 0;
+}

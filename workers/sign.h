@@ -184,4 +184,7 @@ MUST_USE enum status sign_random(uint8_t *data, size_t len, struct error *err);
 MUST_USE enum status sign_sha256(const void *data, size_t len, uint8_t digest[SHA256_BYTES],
                                  struct error *err);
 
+/* Whether two secrets of len bytes are equal, in a time that tells nothing of where they differ. */
+bool sign_equals(const void *a, const void *b, size_t len);
+
 #endif
