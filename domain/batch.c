@@ -1,5 +1,6 @@
 #include "domain/batch.h"
 
+#include "domain/ascii.h"
 #include "domain/characters.h"
 #include "domain/civil_time.h"
 #include "domain/clean_text.h"
@@ -13,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     POINTER_NAME_BYTES_MAX = 100, /* of a member's name in a pointer, before escaping */
@@ -729,7 +729,7 @@ static bool url_is_right(const char *url)
     for (const char *c = url; *c != '\0'; c++)
         if (!is_of_url(*c))
             return false;
-    if (strncasecmp(url, SCHEME, strlen(SCHEME)) != 0)
+    if (!ascii_equals_any_case(url, SCHEME, strlen(SCHEME)))
         return false;
     host = host_length(rest);
     if (host == 0)

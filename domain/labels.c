@@ -1,9 +1,10 @@
 #include "domain/labels.h"
 
+#include "domain/ascii.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     POINTER_BYTES_MAX = 256,
@@ -129,7 +130,7 @@ static const struct label_language *find_tag(const struct label_set *set, const 
 {
     for (size_t i = 0; i < set->languages_count; i++)
         if (set->languages[i].tag.len == len &&
-            strncasecmp(set->languages[i].tag.data, tag, len) == 0)
+            ascii_equals_any_case(set->languages[i].tag.data, tag, len))
             return &set->languages[i];
     return NULL;
 }

@@ -62,9 +62,48 @@ Test(settings_table, has_sound_rows)
         cr_expect_eq(setting_find(s->name, strlen(s->name)), s, "%s: twice", s->name);
         cr_expect_neq(s->users, 0, "%s: no option of any command", s->name);
         cr_expect_not_null(s->meaning, "%s", s->name);
-        if (s->default_text == NULL)
+        if (s->kind == SETTING_WORD)
+            cr_expect_not_null(s->words[s->default_number], "%s", s->name);
+        else if (s->default_text == NULL)
             cr_expect(s->min <= s->default_number && s->default_number <= s->max, "%s", s->name);
     }
+}
+
+Test(settings_load, takes_words_of_a_setting_and_no_others)
+{
+    static const struct {
+        const char *value;
+        enum status status;
+        int64_t level;
+    } ROWS[] = {{"debug", ST_OK, 0}, {"error", ST_OK, 3},      {"warning", ST_INVALID, 0},
+                {"", ST_INVALID, 0}, {"DEBUG", ST_INVALID, 0}, {"1", ST_INVALID, 0}};
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct setting_option const option = option_of("log-level", ROWS[i].value);
+        struct settings_sources const sources = {.options = &option, .options_count = 1};
+        struct settings settings = {0};
+        struct error err = {0};
+
+        cr_expect_eq(settings_load(&sources, &settings, &err), ROWS[i].status, "%s", ROWS[i].value);
+        if (ROWS[i].status == ST_OK)
+            cr_expect_eq(settings.log_level, ROWS[i].level, "%s", ROWS[i].value);
+        else
+            cr_expect_not_null(strstr(err.text, "debug, info, warn, error"), "%s", err.text);
+        settings_clear(&settings);
+    }
+}
+
+Test(settings_load, takes_addresses_from_a_variable_with_commas)
+{
+    static const char *const ENVIRONMENT[] = {"TICKETPRESS_LISTEN=127.0.0.1:1,[::1]:2", NULL};
+    struct settings_sources const sources = {.environment = ENVIRONMENT};
+    struct settings settings = {0};
+
+    cr_assert_eq(settings_load(&sources, &settings, NULL), ST_OK);
+    cr_assert_eq(settings.listen.count, 2);
+    cr_expect_str_eq(settings.listen.paths[0], "127.0.0.1:1");
+    cr_expect_str_eq(settings.listen.paths[1], "[::1]:2");
+    settings_clear(&settings);
 }
 
 Test(setting_find, goes_by_the_whole_name)
