@@ -359,31 +359,33 @@ struct framing {
     const char *line; /* where the next one begins */
 };
 
-static const char *after(const char *text, size_t len, size_t gap)
+/* CR LF, with zeros in their places. */
+static bool is_line_end(const char *at)
 {
-    return text + len + gap;
+    return at[0] == '\0' && at[1] == '\0';
 }
 
-/* Note the line of the request, between whose parts there is one space. */
+/* The request line, between whose parts there is one space. */
 static bool is_first_line_whole(struct framing *framing, const struct http_exchange *exchange,
                                 const char *method, const char *version)
 {
     const char *target = exchange->received_target;
+    const char *end = version + strlen(version);
 
-    framing->line = after(version, strlen(version), CRLF_BYTES);
-    return after(method, strlen(method), 1) == target &&
-           after(target, strlen(exchange->target), 1) == version;
+    framing->line = end + CRLF_BYTES;
+    return method + strlen(method) + 1 == target &&
+           target + strlen(exchange->target) + 1 == version && is_line_end(end);
 }
 
-/* Note a header's line, which has white space behind its colon only. */
+/* A header, which has white space behind its colon only. */
 static bool is_line_whole(struct framing *framing, const char *name, size_t name_len,
                           const char *value, size_t value_len)
 {
     bool const is_next = name == framing->line;
-    const char *begin = after(name, name_len, 1);
+    const char *begin = name + name_len + 1;
 
-    framing->line = after(value, value_len, CRLF_BYTES);
-    return is_next && begin + strspn(begin, " \t") == value;
+    framing->line = value + value_len + CRLF_BYTES;
+    return is_next && begin + strspn(begin, " \t") == value && is_line_end(value + value_len);
 }
 
 static bool is_control(char c)
@@ -434,7 +436,7 @@ static void check_framing(struct framing *framing, const char *version)
 {
     if (framing->fault != NULL)
         return;
-    if (memcmp(framing->line, "\0", CRLF_BYTES) != 0)
+    if (!is_line_end(framing->line))
         framing->fault = "the header does not end with an empty line (RFC 9112, 2.1)";
     else if (framing->codings > 0 && framing->lengths > 0)
         framing->fault = "Transfer-Encoding and Content-Length together (RFC 9112, 6.1)";
@@ -487,7 +489,9 @@ static const char *read_framing(struct http_exchange *exchange, const char *meth
     unsigned long long length = 0;
 
     if (!is_first_line_whole(&framing, exchange, method, version) && framing.fault == NULL)
-        framing.fault = "the request line has a NUL, or more than one space (RFC 9112, 3)";
+        framing.fault = "the request line has a NUL, needless spaces or no CR LF (RFC 9112, 3)";
+    if (!is_token(method, strlen(method)) || strlen(method) >= sizeof exchange->method_name)
+        framing.fault = "the method is no token, or longer than 15 characters (RFC 9110, 9.1)";
     MHD_get_connection_values_n(exchange->library, MHD_HEADER_KIND, look_at_header, &framing);
     check_framing(&framing, version);
     if (framing.fault != NULL)
