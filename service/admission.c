@@ -360,10 +360,20 @@ static void print_here(struct admission *admission, void *worker, const struct e
 
 /* ---- the task ---- */
 
-static void send_dry_run(struct admission *admission, const struct batch *batch)
+/* Whatever would refuse the batch refuses it here, but for the room of the moment. */
+static void send_dry_run(struct admission *admission, const struct batch *batch,
+                         struct problems *problems)
 {
+    struct press *press = job_table_press_ref(admission->desk->jobs);
     struct http_answer answer = {0};
+    struct error err = {0};
+    enum status const st = press_check_layouts(press, batch, problems, &err);
 
+    press_unref(&press);
+    if (st != ST_OK) {
+        send_failure(admission, st, &err, problems, batch->tickets_count);
+        return;
+    }
     answer_dry_run(&answer, batch->tickets_count,
                    DOCUMENT_BYTES_BASE + batch->tickets_count * DOCUMENT_BYTES_TICKET);
     send(admission, &answer);
@@ -392,14 +402,12 @@ static void admit(struct admission *admission, void *worker, struct batch *batch
     int64_t const for_ms = wait_ms(admission, batch->tickets_count);
     enum status st;
 
-    if (admission->order.is_dry_run) {
-        send_dry_run(admission, batch);
-        return;
-    }
     st = prepare_order(admission, batch, problems, &order, &err);
     order.lane = lane_of(for_ms >= 0);
     if (st != ST_OK)
         send_failure(admission, st, &err, NULL, batch->tickets_count);
+    else if (admission->order.is_dry_run)
+        send_dry_run(admission, batch, problems);
     else if (for_ms < 0)
         admit_and_promise(admission, &order, batch, problems);
     else if (batch->tickets_count == 1)

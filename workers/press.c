@@ -283,8 +283,8 @@ static size_t layout_of(const struct press_job *job, const struct ticket *ticket
     return find_layout(job->press, ticket->layout.len > 0 ? ticket->layout : job->batch.layout);
 }
 
-static enum status check_layouts(const struct press *press, const struct batch *batch,
-                                 struct problems *problems, struct error *err)
+enum status press_check_layouts(const struct press *press, const struct batch *batch,
+                                struct problems *problems, struct error *err)
 {
     size_t const before = problems->count;
 
@@ -824,7 +824,7 @@ enum status press_submit_move(struct press *press, const struct press_request *r
 {
     struct press_job *made = NULL;
     struct task_group *group;
-    enum status st = check_layouts(press, batch, problems, err);
+    enum status st = press_check_layouts(press, batch, problems, err);
 
     assert(batch->tickets_count >= 1 && request->done != NULL);
     if (st == ST_OK)
@@ -849,7 +849,7 @@ enum status press_print(struct press *press, const struct task *task, void *work
 {
     struct press_request const request = {.key = *key};
     struct press_job *job = NULL;
-    enum status st = check_layouts(press, batch, problems, &result->error);
+    enum status st = press_check_layouts(press, batch, problems, &result->error);
 
     if (st == ST_OK)
         st = job_new(press, &request, batch->tickets_count, batch->tickets_count, &job,

@@ -90,6 +90,16 @@ struct press_request {
     void *user;
 };
 
+/*
+ * Whether all layouts of a batch are known: the same answer that submitting it would give.
+ *
+ * Out:     problems  each unknown layout, with its pointer
+ * Errors:  ST_INVALID
+ * Threads: any
+ */
+MUST_USE enum status press_check_layouts(const struct press *press, const struct batch *batch,
+                                         struct problems *problems, struct error *err);
+
 struct press_job;
 
 /*
