@@ -125,9 +125,9 @@ static void read_bbox(struct face *face)
     unsigned int len;
     const char *data = hb_blob_get_data(head, &len);
 
-    for (int i = 0; i < 4 && len >= 44; i++)
+    for (size_t i = 0; i < 4 && len >= 44; i++)
         face->metrics.bbox[i] =
-            to_scale((int16_t)u16_at(data, (size_t)(36 + 2 * i)), face->metrics.units_per_em);
+            to_scale((int16_t)u16_at(data, 36 + 2 * i), face->metrics.units_per_em);
     hb_blob_destroy(head);
 }
 

@@ -293,6 +293,7 @@ static int32_t size_on_one_line(const struct fitting *fitting, int64_t width)
         return 0;
     if (width <= limit_at(fitting, fit->size_mpt))
         return fit->size_mpt;
+    assert(width > 0);
     size = (int64_t)fit->width_mpt * fitting->metrics->units_per_em / width;
     size -= size % SIZE_STEP_MPT;
     return size >= fit->floor_mpt ? (int32_t)size : 0;

@@ -3,6 +3,8 @@
 #include "tests/support/failing_memory.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,14 @@
 static char directory[] = "/tmp/test_resources_XXXXXX";
 static struct resources resources;
 
+static const char *path_of(const char *name)
+{
+    static char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
 static void setup(void)
 {
     cr_assert_not_null(mkdtemp(directory));
@@ -26,20 +36,16 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[100];
+    DIR *stream = opendir(directory);
 
     resources_clear(&resources);
     cr_expect(resources.fonts == NULL && resources.layouts.count == 0);
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    cr_expect_eq(system(command), 0);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[100];
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
+    cr_assert_not_null(stream);
+    for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream))
+        if (entry->d_type != DT_DIR)
+            cr_expect_eq(unlink(path_of(entry->d_name)), 0);
+    closedir(stream);
+    cr_expect_eq(rmdir(directory), 0);
 }
 
 static void file_write(const char *name, const char *text)

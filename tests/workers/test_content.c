@@ -6,6 +6,7 @@
 #include <hb.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RED = 0xFF0000, GREY = 0x808080, WHITE = 0xFFFFFF };
@@ -259,36 +260,39 @@ Test(content_text, puts_marks_over_letters_and_takes_the_rise_back, .init = setu
     cr_expect_not_null(strstr(text, "]TJ 0 Ts ET\n"), "%s", text);
 }
 
-/* Adds up where a viewer has the pen before each glyph, from the codes and numbers of one TJ. */
+/* Adds up where a viewer has the pen before each glyph, from the codes and numbers of a line. */
 static void expect_pen(const struct text_line *line, const char *text, const char *name)
 {
     const char *c = strstr(text, "Td[");
+    const char *const end = strstr(text, "ET\n");
+    bool is_in_array = false, is_in_code = false;
     int64_t actual = 0, wanted = 0;
     size_t glyph = 0;
 
-    cr_assert_not_null(c, "%s", name);
-    for (c += 3; strncmp(c, "ET", 2) != 0;) {
-        unsigned id = 0;
-        int number = 0, used = 0;
+    cr_assert(c != NULL && end != NULL, "%s", name);
+    while (c < end) {
+        char *next = NULL;
 
-        if (strchr("<>[] ", *c) != NULL) {
-            c++;
-        } else if (c[-1] != '<' && sscanf(c, "TJ %*f Ts%n", &used) == 0 && used > 0) {
-            c += used;
-        } else if (strncmp(c, "TJ ", 3) == 0) {
-            c += 3;
-        } else if ((c[-1] == '>' || c[-1] == '[') && sscanf(c, "%d%n", &number, &used) == 1) {
-            actual -= number;
-            c += used;
-        } else {
-            cr_assert_eq(sscanf(c, "%4x", &id), 1, "%s: %s", name, c);
-            cr_assert_lt(glyph, line->glyphs_count, "%s", name);
+        if (strchr("<>[]", *c) != NULL) {
+            is_in_array = *c == '[' || (is_in_array && *c != ']');
+            is_in_code = *c++ == '<';
+        } else if (is_in_code) {
+            char const code[] = {c[0], c[1], c[2], c[3], '\0'};
+            uint32_t const id = (uint32_t)strtoul(code, &next, 16);
+
+            cr_assert(next == code + 4 && glyph < line->glyphs_count, "%s", name);
             cr_assert_eq(id, line->glyphs[glyph].id, "%s", name);
             cr_expect_eq(actual, wanted + line->glyphs[glyph].x_offset, "%s: glyph %zu", name,
                          glyph);
             actual += font_width(fonts, 0, id);
             wanted += line->glyphs[glyph++].advance;
             c += 4;
+        } else if (is_in_array) {
+            actual -= strtol(c, &next, 10);
+            cr_assert_neq(next, c, "%s: %s", name, c);
+            c = next;
+        } else {
+            c++; /* operators between arrays */
         }
     }
     cr_expect_eq(glyph, line->glyphs_count, "%s", name);

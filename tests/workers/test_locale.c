@@ -430,7 +430,7 @@ static const char *const BREAKS[] = {
     "Open\n/\n/Air\n",
     "\n",
     "Men\u00FC |\u00E0 |la |carte",
-    "non" NBSP "breaking",
+    "non\u00A0breaking",
     "e\u0301 |x\u0323\u0302 |z",
     "\u5C71|\u7530|\u82B1|\u5B50",
     "(Hall |2)",

@@ -161,16 +161,16 @@ static const char *text_in(const struct bytes *stream)
     size_t face = 0;
 
     for (; *c != '\0'; c++) {
-        unsigned id;
-
         if (strncmp(c, "BT/F", 4) == 0)
             face = (size_t)(c[4] - '0');
         if (strncmp(c, "]TJ", 3) == 0)
             text[len++] = '|';
         if (*c != '<' || c[1] == '<' || strncmp(c, "<FEFF", 5) == 0)
             continue;
-        for (c++; *c != '>' && sscanf(c, "%4x", &id) == 1; c += 4) {
-            uint32_t const code_point = font_code_point(fonts, face, id);
+        for (c++; *c != '>'; c += 4) {
+            char const code[] = {c[0], c[1], c[2], c[3], '\0'};
+            uint32_t const code_point =
+                font_code_point(fonts, face, (uint32_t)strtoul(code, NULL, 16));
 
             cr_assert_lt(len + 2, sizeof text);
             text[len++] = code_point == 0 ? '#' : code_point < 0x80 ? (char)code_point : '?';
@@ -367,9 +367,12 @@ Test(page_write_ticket, writes_the_price_or_the_word_for_free_or_nothing, .init 
 static void text_position(const struct bytes *stream, double *x, double *y)
 {
     const char *text = strstr((const char *)stream->data, "Tf ");
+    char *next = NULL;
 
     cr_assert_not_null(text);
-    cr_assert_eq(sscanf(text, "Tf %lf %lf Td", x, y), 2);
+    *x = strtod(text + 3, &next);
+    *y = strtod(next, &next);
+    cr_assert_eq(strncmp(next, " Td", 3), 0);
 }
 
 Test(page_write_ticket, aligns_in_the_box, .init = setup, .fini = teardown)

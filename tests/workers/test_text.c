@@ -380,10 +380,10 @@ Test(text_set, keeps_marks_on_their_letters_where_it_breaks_and_cuts, .init = se
 {
     static const char LETTER[] = "x" DOT_BELOW CIRCUMFLEX;
     struct text_fit fit = fit_one_line();
-    char text[200] = "";
+    char text[20 * (sizeof LETTER - 1) + 1] = "";
 
-    for (int i = 0; i < 20; i++)
-        strcat(text, LETTER);
+    for (size_t i = 0; i < 20; i++)
+        memcpy(text + i * strlen(LETTER), LETTER, strlen(LETTER));
     fit.size_mpt = fit.floor_mpt = fit.wrapped_floor_mpt = 10000;
     for (int32_t width = width_of("x") * 30; width < width_of("x") * 90; width += 700) {
         for (uint32_t lines = 1; lines <= 4; lines++) {
