@@ -696,7 +696,9 @@ static void on_completed(void *user, struct MHD_Connection *library, void **cont
         http->parked_count--;
     http->bodies_bytes -= exchange->counted;
     exchange->connection->phase = PHASE_IDLE;
-    exchange->connection->deadline_ms = now_ms() + http->config.idle_timeout_ms;
+    /* Behind its last request, one who has closed its sending half need not be waited for. */
+    exchange->connection->deadline_ms =
+        now_ms() + (http_peer_is_gone(exchange) ? 0 : http->config.idle_timeout_ms);
     http->config.handlers.done(http->config.user, exchange, exchange->sent_code,
                                exchange->sent_len);
     http_answer_clear(&exchange->answer);
