@@ -131,6 +131,10 @@ class Connection:
         self.read += data
         return len(data) > 0
 
+    def read_more(self, timeout_s=None):
+        """Read what there is, to self.read; False at the end of the connection."""
+        return self._more(time.monotonic() + (timeout_s or self.timeout_s))
+
     def is_open(self):
         """Whether the service still takes requests here: asked by one more."""
         try:
