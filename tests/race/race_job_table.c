@@ -130,6 +130,7 @@ static bool admit(struct client *client, struct waiting *waiting, char id[JOB_ID
 struct last_look {
     enum job_state state;
     size_t tickets_done;
+    bool is_deleted; /* so it is cancelled, or gone */
 };
 
 /* Returns whether the job is still there. */
@@ -142,6 +143,7 @@ static bool look(const struct client *client, const char *id, struct last_look *
     if (st == ST_OK) {
         CHECK(view.record.state >= last->state);
         CHECK(view.tickets_done >= last->tickets_done);
+        CHECK(!last->is_deleted || view.record.state != JOB_SUCCEEDED);
         CHECK((view.record.document != NULL) == (view.record.state == JOB_SUCCEEDED));
         last->state = view.record.state;
         last->tickets_done = view.tickets_done;
@@ -161,7 +163,7 @@ static void wait_for(const char *id, enum job_state state, bool for_end, struct 
 static void follow(struct client *client, const char *id)
 {
     struct waiting waitings[WAITERS_A_JOB];
-    struct last_look last = {JOB_QUEUED, 0};
+    struct last_look last = {0};
 
     for (size_t i = 0; i < WAITERS_A_JOB; i++) {
         waitings[i] = (struct waiting){.waiter = {.wake = wake}};
@@ -169,11 +171,12 @@ static void follow(struct client *client, const char *id)
         look(client, id, &last);
     }
     if (draw(client, 4) == 0)
-        CHECK(job_table_delete(table, client->name, id, NULL) != ST_NO_MEMORY);
+        last.is_deleted = job_table_delete(table, client->name, id, NULL) == ST_OK;
     while (draw(client, 3) != 0 && look(client, id, &last))
         pause_briefly();
     for (size_t i = 0; i < WAITERS_A_JOB; i++)
         settle(&waitings[i], draw(client, 2) == 0);
+    look(client, id, &last);
     if (draw(client, 3) == 0)
         job_table_fetched(table, id);
 }

@@ -52,6 +52,8 @@ struct faulty {
     struct job_store_calls calls;
     struct job_store *real;
     atomic_size_t puts_bad, updates_good, updates_bad; /* the next ones; good ones first */
+    void (*on_put)(const char *id);                    /* after it; may be NULL */
+    void (*on_end)(const char *id);                    /* before the update; likewise */
 };
 static struct faulty faulty;
 
@@ -65,10 +67,15 @@ static bool take_one(atomic_size_t *left)
 
 static enum status faulty_put(struct job_store *base, struct job_record *record, struct error *e)
 {
+    enum status st;
+
     (void)base;
     if (take_one(&faulty.puts_bad))
         return error_set(e, ST_IO, "the disk is full");
-    return faulty.real->calls->put(faulty.real, record, e);
+    st = faulty.real->calls->put(faulty.real, record, e);
+    if (st == ST_OK && faulty.on_put != NULL)
+        faulty.on_put(record->id);
+    return st;
 }
 
 static enum status faulty_update(struct job_store *base, struct job_record *record, struct error *e)
@@ -76,6 +83,8 @@ static enum status faulty_update(struct job_store *base, struct job_record *reco
     (void)base;
     if (!take_one(&faulty.updates_good) && take_one(&faulty.updates_bad))
         return error_set(e, ST_IO, "the disk is full");
+    if (job_state_is_end(record->state) && faulty.on_end != NULL)
+        faulty.on_end(record->id);
     return faulty.real->calls->update_move(faulty.real, record, e);
 }
 
@@ -896,6 +905,39 @@ Test(job_table_delete, does_not_find_what_others_have)
     cr_expect_eq(last_end.state, JOB_SUCCEEDED);
     cr_expect_eq(job_table_delete(table, "b", id, &err), ST_NOT_FOUND);
     cr_expect_eq(job_table_delete(table, NULL, id, &err), ST_OK);
+}
+
+static void delete_now(const char *id)
+{
+    cr_expect_eq(job_table_delete(table, "", id, NULL), ST_OK);
+}
+
+Test(job_table_delete, cancels_a_job_that_the_press_does_not_have_yet)
+{
+    char id[JOB_ID_CHARS + 1];
+    struct waiting waiting;
+
+    waiting_init(&waiting);
+    close_gate();
+    faulty.on_put = delete_now;
+    cr_assert_eq(admit(&(struct asked){.batch = {.tickets_count = 1}, .waiting = &waiting}, id),
+                 ST_OK);
+    await_wake(&waiting); /* with the only thread still held */
+    cr_expect_eq(state_of(id), JOB_CANCELLED);
+    gate_open(&gate);
+}
+
+Test(job_table_delete, erases_a_job_that_is_just_about_to_end)
+{
+    char id[JOB_ID_CHARS + 1];
+
+    faulty.on_end = delete_now;
+    admit_to_its_end((struct asked){.batch = {.tickets_count = 1}}, id);
+    cr_expect_not(is_found("", id));
+    cr_expect_eq(atomic_load(&ends), 1);
+    cr_expect_eq(job_table_status(table).documents_unfetched, 0);
+    cr_expect_eq(job_table_status(table).jobs_unsaved, 0);
+    expect_idle();
 }
 
 TABLE_SUITE(job_table_cancel_all);
