@@ -705,6 +705,7 @@ static enum status sha256_member(const struct place *place, json_t *object,
 
     if (st != ST_OK)
         return st;
+    assert(text != NULL);
     if (strlen(text) != 2 * SHA256_BYTES)
         return refuse_member(place, "key_sha256", "must be 64 hexadecimal digits", err);
     for (size_t i = 0; i < SHA256_BYTES; i++) {
@@ -760,6 +761,7 @@ static enum status client_name_member(const struct place *place, json_t *object,
 
     if (st != ST_OK)
         return st;
+    assert(text != NULL);
     if (!id_is_event((struct text){.data = text, .len = strlen(text)}))
         return refuse_member(place, "name", "must be 1 to 64 of A-Z a-z 0-9 . _ : -", err);
     snprintf(name, KEY_CLIENT_BYTES_MAX + 1, "%s", text);

@@ -584,11 +584,12 @@ Test(batch_read, refuses_unknown_members_with_an_escaped_pointer)
 Test(batch_read, cuts_long_unknown_names_in_pointers)
 {
     static char name[5000];
-    static char pointer[300] = "/event/";
+    static char slashes[300];
+    char pointer[320];
 
     repeat(name, sizeof name, "/", 2000);
-    repeat(pointer + 7, sizeof pointer - 7, "~1", 100);
-    strcat(pointer, "...");
+    repeat(slashes, sizeof slashes, "~1", 100);
+    snprintf(pointer, sizeof pointer, "/event/%s...", slashes);
     set(&event, name, text_node("x"));
     cr_expect(read_batch() == ST_INVALID);
     expect_one_problem(pointer, "unknown_member");
