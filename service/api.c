@@ -32,7 +32,8 @@ struct api {
     struct waits *waits;
     struct http *http;
     bool is_draining;
-    size_t under_way; /* parked exchanges; the front end's own count */
+    size_t open;      /* exchanges; the front end's own count */
+    size_t under_way; /* of them, those that were parked */
     uint64_t ticks;
     char id_prefix[17]; /* of request ids: random, so that ids of two runs differ */
     uint64_t id_count;
@@ -691,6 +692,7 @@ static struct request *request_new(struct api *api, struct http_exchange *exchan
                  (unsigned long long)++api->id_count);
     http_set_request_id(exchange, request->id);
     *http_user_data(exchange) = request;
+    api->open++;
     return request;
 }
 
@@ -861,6 +863,7 @@ static void on_done(void *user, struct http_exchange *exchange, unsigned code, s
 
     if (request == NULL)
         return;
+    api->open--;
     if (request->is_parked)
         api->under_way--;
     metrics_count_request(api->config.metrics,
@@ -964,4 +967,9 @@ void api_stop_waiting(struct api *api)
 size_t api_under_way(const struct api *api)
 {
     return api->under_way;
+}
+
+size_t api_open(const struct api *api)
+{
+    return api->open;
 }

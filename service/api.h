@@ -56,4 +56,7 @@ void api_stop_waiting(struct api *api);
 /* Requests that have come in and are not answered, but for those that the API answers at once. */
 size_t api_under_way(const struct api *api);
 
+/* All requests that have come in and whose answers have not gone out to their last byte. */
+size_t api_open(const struct api *api);
+
 #endif

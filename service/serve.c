@@ -55,6 +55,7 @@ struct service {
     int64_t stage_since_ms;
     int64_t idle_since_ms; /* while draining: no job has run since; 0: some do */
     int64_t swept_ms;
+    bool reload_is_wanted; /* the front end's own; a reload that runs may have read too early */
     atomic_bool is_reloading;
 };
 
@@ -160,17 +161,17 @@ static void reload_given_up(struct task *task, const struct error *err)
     log_reload("everything", ST_TIMED_OUT, err);
 }
 
-static void start_reload(struct service *service)
+/* From the front end, at once or with the first tick after the one that runs. */
+static void reload_if_wanted(struct service *service)
 {
     struct reload *reload;
     struct task_group *group;
     struct error err = {0};
     enum status st = ST_OK;
 
-    if (atomic_exchange(&service->is_reloading, true)) {
-        log_write(LOG_WARN, "reload_is_under_way", NULL, 0);
+    if (!service->reload_is_wanted || atomic_exchange(&service->is_reloading, true))
         return;
-    }
+    service->reload_is_wanted = false;
     reload = calloc(1, sizeof *reload);
     if (reload == NULL) {
         atomic_store(&service->is_reloading, false);
@@ -257,9 +258,12 @@ static bool is_drained(struct service *service, int64_t now)
 /* A hung task may hold a connection parked, with which the library must not be stopped. */
 static void leave_or_end(struct service *service, int64_t within_ms, int64_t now)
 {
-    if (api_under_way(service->api) == 0) {
+    bool const is_late = now - service->stage_since_ms >= within_ms;
+    bool const may_cut = service->stage == STAGE_STOPPING || is_late;
+
+    if (api_under_way(service->api) == 0 && (may_cut || api_open(service->api) == 0)) {
         http_leave(service->http);
-    } else if (now - service->stage_since_ms >= within_ms) {
+    } else if (is_late) {
         log_write(LOG_WARN, "ended_with_requests_under_way",
                   LOG_FIELDS(log_integer("requests", (int64_t)api_under_way(service->api))));
         fflush(NULL);
@@ -272,6 +276,7 @@ static void on_tick(void *user, int64_t now)
     struct service *service = user;
 
     api_tick(service->api, now);
+    reload_if_wanted(service);
     if (now - service->swept_ms >= SWEEP_EVERY_MS) {
         struct timespec wall;
 
@@ -305,12 +310,13 @@ static void on_signal(void *user)
     while (read(service->signal_fd, &info, sizeof info) == sizeof info) {
         log_write(LOG_INFO, "signal", LOG_FIELDS(log_integer("signal", (int64_t)info.ssi_signo)));
         if (info.ssi_signo == SIGHUP)
-            start_reload(service);
+            service->reload_is_wanted = true;
         else if (service->stage == STAGE_SERVING)
             begin_drain(service);
         else if (service->stage != STAGE_STOPPING)
             begin_stop(service);
     }
+    reload_if_wanted(service);
 }
 
 /* ---- starting ---- */
