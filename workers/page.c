@@ -242,7 +242,7 @@ static enum status field_text(struct writing *writing, enum field field, struct 
     case FIELD_TICKET_PRICE:
         return price(writing, text);
     default:
-        assert(!"a field that has no text");
+        assert(false); /* literals and labels are no fields */
         return ST_OK;
     }
 }

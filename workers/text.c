@@ -116,11 +116,23 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
     return ST_OK;
 }
 
+/* The byte offset behind the characters that a glyph stands for. */
+static size_t end_of(const struct shaped *shaped, size_t glyph)
+{
+    uint32_t const at = shaped->glyphs[glyph].at;
+
+    while (glyph < shaped->glyphs_count && shaped->glyphs[glyph].at == at)
+        glyph++;
+    return glyph < shaped->glyphs_count ? shaped->glyphs[glyph].at : shaped->text.len;
+}
+
+/* Whether a glyph is a space or line feed and nothing else: not one with a mark on it. */
 static bool is_blank(const struct shaped *shaped, size_t glyph)
 {
-    char const c = shaped->text.data[shaped->glyphs[glyph].at];
+    size_t const at = shaped->glyphs[glyph].at;
+    char const c = shaped->text.data[at];
 
-    return c == ' ' || c == '\n';
+    return (c == ' ' || c == '\n') && end_of(shaped, glyph) == at + 1;
 }
 
 /* ---- lines ---- */

@@ -480,6 +480,20 @@ Test(text_set, does_not_report_what_draws_nothing, .init = setup, .fini = teardo
         cr_expect_eq(set(ROWS[i], &fit).missing_count, 0, "%zu", i);
 }
 
+Test(text_set, loses_no_mark_that_stands_on_a_space, .init = setup, .fini = teardown)
+{
+    /* Under an Arabic letter HarfBuzz makes one of a space and the marks on it. */
+    static const char *const ROWS[] = {"a " ACUTE, "\u0645 " ACUTE, "\u0645 " DOT_BELOW ACUTE,
+                                       "\u0645 \u064E"};
+    struct text_fit const fit = fit_one_line();
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct text_block const block = set(ROWS[i], &fit);
+
+        cr_expect(line_is(&block.lines[0], ROWS[i]), "%zu", i);
+    }
+}
+
 /* ---- the edges ---- */
 
 Test(text_set, of_nothing_has_no_line, .init = setup, .fini = teardown)
