@@ -1,0 +1,102 @@
+/*
+ * Any text in any box: it stays within the box's width and number of lines, no character is lost
+ * or told twice, and the content stream that it becomes is written without a fault. The first bytes
+ * choose the box, the rest is the text.
+ */
+#include "workers/text.h"
+#include "domain/utf8.h"
+#include "workers/content.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CHOICES = 6, TEXT_BYTES_MAX = 8000 };
+
+static const char *const PATHS[] = {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+                                    "/usr/share/fonts/truetype/noto/NotoSans-Bold.ttf"};
+
+static struct font_set *fonts;
+static struct text_setter *setter;
+
+static void require(bool fact)
+{
+    if (!fact)
+        abort();
+}
+
+static void start(void)
+{
+    if (fonts != NULL)
+        return;
+    require(font_set_open(PATHS, 2, &fonts, NULL) == ST_OK);
+    require(text_setter_new(fonts, &setter, NULL) == ST_OK);
+}
+
+/* Not narrower than the faces' widest character, of 2.84 em. */
+static struct text_fit fit_from(const uint8_t choices[CHOICES])
+{
+    int32_t const size = 4000 + choices[0] * 100;
+    int32_t const floor = 4000 + (size - 4000) * choices[1] / 255;
+    int32_t const wrapped = 4000 + (size - 4000) * choices[2] / 255;
+
+    return (struct text_fit){.face = choices[5] & 1,
+                             .width_mpt = 3 * wrapped + choices[3] * 1000,
+                             .height_mpt = choices[4] * 400,
+                             .size_mpt = size,
+                             .floor_mpt = floor,
+                             .wrapped_floor_mpt = wrapped,
+                             .lines_max = 1U + choices[5] / 16};
+}
+
+static void check_block(const struct text_block *block, const struct text_fit *fit,
+                        struct text text)
+{
+    int64_t const em = font_metrics(fonts, fit->face)->units_per_em;
+    const char *at = text.data;
+
+    require(block->lines_count <= fit->lines_max && block->size_mpt <= fit->size_mpt);
+    for (size_t i = 0; i < block->lines_count; i++) {
+        const struct text_line *line = &block->lines[i];
+
+        require((int64_t)line->width * block->size_mpt <= fit->width_mpt * em);
+        require(line->source.data >= at);
+        for (; at < line->source.data; at++)
+            require(*at == ' ' || *at == '\n');
+        at += line->source.len;
+        require(at <= text.data + text.len && utf8_is_valid(line->source));
+        require(!line->has_ellipsis || i + 1 == block->lines_count);
+    }
+    if (block->lines_count == 0 || !block->lines[block->lines_count - 1].has_ellipsis)
+        for (; at < text.data + text.len; at++)
+            require(*at == ' ' || *at == '\n');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena arena = {0};
+    struct bytes out = {0};
+    struct content content;
+    struct text_block block;
+    struct text_fit fit;
+    struct text text = {0};
+
+    if (size < CHOICES || size > TEXT_BYTES_MAX)
+        return 0;
+    start();
+    fit = fit_from(data);
+    require(arena_text_copy(&arena, (const char *)data + CHOICES, size - CHOICES, &text, NULL) ==
+            ST_OK);
+    if (utf8_is_valid(text)) {
+        require(text_set(setter, (struct text){"vi", 2}, text, &fit, &arena, &block, NULL) ==
+                ST_OK);
+        check_block(&block, &fit, text);
+        content_init(&content, &out);
+        for (size_t i = 0; i < block.lines_count; i++)
+            content_text(&content, fonts, block.face, block.size_mpt, 0, &block.lines[i], 0, 0);
+        require(content_status(&content, NULL) == ST_OK);
+    }
+    bytes_clear(&out);
+    arena_clear(&arena);
+    return 0;
+}
