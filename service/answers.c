@@ -1,5 +1,6 @@
 #include "service/answers.h"
 
+#include "domain/civil_time.h"
 #include "service/batch_json.h"
 #include "service/json_text.h"
 
@@ -254,12 +255,15 @@ void answer_tickets(struct http_answer *answer, const struct job_record *record,
 
 /* ---- verdicts ---- */
 
+/* A token's minutes go beyond the year 9999, where RFC 3339 ends. */
 static void member_minute(struct json_text *json, const char *name, bool is_there, uint32_t minute)
 {
+    int64_t const ms = (TOKEN_EPOCH_S + (int64_t)minute * 60) * 1000;
+
     if (!is_there)
         return;
     json_text_name(json, name);
-    json_text_time(json, (TOKEN_EPOCH_S + (int64_t)minute * 60) * 1000);
+    json_text_time(json, ms < CIVIL_TIME_MS_MAX ? ms : CIVIL_TIME_MS_MAX);
 }
 
 static bool is_in_window(const struct token_claims *claims, int64_t now_s)
