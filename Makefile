@@ -75,8 +75,9 @@ RACE_C := $(wildcard tests/race/*.c)
 FUZZ_C := $(filter-out tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
 BENCH_SHARED_C := $(wildcard tests/bench/bench_*.c)
 BENCH_C := $(filter-out $(BENCH_SHARED_C),$(wildcard tests/bench/*.c))
-ALL_C := $(PRODUCT_C) $(UNIT_C) $(SUPPORT_C) $(RACE_C) $(wildcard tests/fuzz/*.c tests/bench/*.c)
-ALL_H := $(wildcard domain/*.h workers/*.h service/*.h tests/*/*.h)
+ALL_C := $(PRODUCT_C) $(UNIT_C) $(SUPPORT_C) $(RACE_C) $(wildcard tests/fuzz/*.c tests/bench/*.c \
+	tests/e2e/shims/*.c)
+ALL_H := $(wildcard domain/*.h workers/*.h service/*.h tests/*/*.h tests/e2e/shims/*.h)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 programs = $(patsubst tests/%.c,$(BUILD)/%,$(1))
