@@ -19,13 +19,14 @@ from pathlib import Path
 
 import check_document
 from preload import Shims
-from service_under_test import Report, Service, batch_of, head_of
+from service_under_test import END_STATES, Report, Service, batch_of, head_of
 
 TRACE = "trace_threads"
 LARGE_TICKETS = 20000
 LARGE_BODY_BYTES_MAX = 64 << 20
 FREED_PROMISED_MS = 100
 FREED_GUARD_MS = 2000
+POLL_TIMEOUT_S = 60
 AFTER_S = 0.3  # in which nothing more is rendered
 CLIENTS = 50
 REQUESTS = 4  # of each client, on one connection
@@ -65,19 +66,32 @@ def job_of(service, job_id):
     return service.call("GET", f"/v1/jobs/{job_id}").json()
 
 
+def poll_until(what, look):
+    """What look() returns, once it is something; without a rest, since the time counts."""
+    deadline = time.monotonic() + POLL_TIMEOUT_S
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+    raise TimeoutError(what)
+
+
 def wait_for_progress(service, job_id):
     """The job, once it is in the middle of its tickets."""
-    while True:
+
+    def look():
         job = job_of(service, job_id)
-        if job["tickets"]["done"] > 0 or job["state"] not in ("queued", "running"):
-            return job
+        return job if job["tickets"]["done"] > 0 or job["state"] in END_STATES else None
+
+    return poll_until("the job does not begin", look)
 
 
 def wait_for_idle(service):
-    while True:
+    def look():
         health = service.call("GET", "/healthz").json()
-        if health["pool"]["busy"] == 0 and health["jobs"]["running"] == 0:
-            return
+        return health["pool"]["busy"] == 0 and health["jobs"]["running"] == 0
+
+    poll_until("the workers stay busy", look)
 
 
 def symbols_encoded(shims):
@@ -272,6 +286,13 @@ def run_batches(service, first, last):
             raise AssertionError(f"batch {number}: {answer}")
 
 
+# The address sanitizer keeps freed memory back: little enough of it for the measure.
+SMALL_QUARANTINE = {
+    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+    + ":quarantine_size_mb=8:thread_local_quarantine_size_kb=64"
+}
+
+
 class Growth:
     """Memory and descriptors of a service after so many batches, and after so many."""
 
@@ -286,7 +307,7 @@ class Growth:
 
 
 def test_batches(report, program):
-    with Service(program, "--store-bytes-max", STORE_BYTES_MAX) as service:
+    with Service(program, "--store-bytes-max", STORE_BYTES_MAX, env=SMALL_QUARANTINE) as service:
         growth = Growth(service, BATCHES_WARM, BATCHES)
         kept = service.call("GET", "/v1/jobs?limit=100").json()["jobs"]
     report.check(
@@ -308,7 +329,7 @@ def test_batches(report, program):
 def test_growth(report, program):
     """The measure can fail: by a store that keeps all, and by connections that stay."""
     with contextlib.ExitStack() as stack:
-        service = stack.enter_context(Service(program))
+        service = stack.enter_context(Service(program, env=SMALL_QUARANTINE))
         growth = Growth(service, KEPT_WARM, KEPT_BATCHES)
         connection = stack.enter_context(service.connect())
         connection.send(head_of("GET", "/healthz"))
