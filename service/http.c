@@ -592,7 +592,11 @@ static enum MHD_Result take_body(struct http_exchange *exchange, const char *dat
             return MHD_NO;
     } else if (http->bodies_bytes + *len > http->config.bodies_bytes_max ||
                bytes_append(&exchange->body, data, *len, NULL) != ST_OK) {
+        /* Let go of the part that is here, or many that grow side by side would all be refused. */
         exchange->is_no_memory = true;
+        bytes_clear(&exchange->body);
+        http->bodies_bytes -= exchange->counted;
+        exchange->counted = 0;
     } else {
         http->bodies_bytes += *len;
         exchange->counted += *len;
