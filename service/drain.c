@@ -30,13 +30,17 @@ void drain_rate_note(struct drain_rate *rate, int64_t now_us, uint64_t tickets,
     rate->load = load;
 }
 
-double drain_rate_per_s(const struct drain_rate *rate)
+double drain_rate_per_s(const struct drain_rate *rate, double alone_per_s)
 {
     const struct drain_sum *full = &rate->sums[DRAIN_FULL];
-    const struct drain_sum *sum =
-        full->us >= DRAIN_FULL_US_MIN && full->tickets > 0 ? full : &rate->sums[DRAIN_BUSY];
+    const struct drain_sum *busy = &rate->sums[DRAIN_BUSY];
+    double const missing_us = DRAIN_FULL_US_MIN - full->us;
 
-    return sum->us > 0 ? sum->tickets / sum->us * US_PER_S : 0;
+    if (missing_us <= 0 && full->tickets > 0)
+        return full->tickets / full->us * US_PER_S;
+    if (missing_us > 0 && alone_per_s > 0)
+        return (full->tickets * US_PER_S + alone_per_s * missing_us) / DRAIN_FULL_US_MIN;
+    return busy->us > 0 ? busy->tickets / busy->us * US_PER_S : 0;
 }
 
 /* ---- the forecast ---- */

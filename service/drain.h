@@ -3,7 +3,10 @@
  * has no clock and no lock: callers say what time it is.
  *
  * The rate is measured over time with work only, and rather over time with much of it: a single
- * ticket now and then says little about what all threads together can do.
+ * ticket now and then says little about what all threads together can do. A burst that fills an
+ * empty queue has the threads read batches first, and little is printed by the time when the first
+ * is refused: until there was enough of full load, the rest of it is taken to be spent on printing
+ * alone, whose speed is known.
  *
  * Room comes back when jobs end, not when tickets are done. Jobs take turns, a slice of tickets a
  * turn, so a job ends in the round of its last slice, and large jobs that run side by side end late
@@ -16,10 +19,10 @@
 #include <stdint.h>
 
 enum {
-    DRAIN_MEMORY_US = 10000000,      /* of work: what is older counts half, and less and less */
-    DRAIN_FULL_US_MIN = 500000,      /* of full load: then it alone is asked */
-    DRAIN_TICKETS_PER_S_GUESS = 300, /* while nothing is known */
-    DRAIN_JOBS_MAX = 256,            /* that a forecast looks at */
+    DRAIN_MEMORY_US = 10000000,       /* of work: what is older counts half, and less and less */
+    DRAIN_FULL_US_MIN = 5000000,      /* of full load: then it alone is asked */
+    DRAIN_TICKETS_PER_S_GUESS = 3000, /* while nothing is known */
+    DRAIN_JOBS_MAX = 256,             /* that a forecast looks at */
     DRAIN_WAIT_S_MAX = 3600,
 };
 
@@ -45,8 +48,12 @@ struct drain_rate {
 void drain_rate_note(struct drain_rate *rate, int64_t now_us, uint64_t tickets,
                      enum drain_load load);
 
-/* Tickets that are finished in a second of work; 0 while unknown. */
-double drain_rate_per_s(const struct drain_rate *rate);
+/*
+ * Tickets that are finished in a second of work; 0 while unknown.
+ *
+ * In:  alone_per_s  what all threads print in a second while they do nothing else; 0: unknown
+ */
+double drain_rate_per_s(const struct drain_rate *rate, double alone_per_s);
 
 struct drain_job {
     size_t tickets_left;

@@ -196,6 +196,11 @@ static void note_load_locked(struct job_table *table)
                     table->tickets_before + press_tickets_done(table->press), load);
 }
 
+static double rate_locked(const struct job_table *table)
+{
+    return drain_rate_per_s(&table->rate, press_tickets_per_s(table->press));
+}
+
 void job_table_swap_press(struct job_table *table, struct press **press)
 {
     struct press *before;
@@ -1035,7 +1040,7 @@ struct job_table_status job_table_status(struct job_table *table)
         .documents_unfetched = table->unfetched.count,
         .tickets_queued = table->tickets_queued,
         .tickets_max = table->tickets_max,
-        .tickets_per_s = drain_rate_per_s(&table->rate),
+        .tickets_per_s = rate_locked(table),
         .waiters = table->waiters,
     };
     unlock(table);
@@ -1071,7 +1076,7 @@ unsigned job_table_retry_after_s(struct job_table *table, size_t tickets)
     forecast.jobs_all = table->jobs_running;
     forecast.tickets_ahead = table->tickets_reserved;
     forecast.slice_tickets = press_slice_tickets(table->press);
-    forecast.tickets_per_s = drain_rate_per_s(&table->rate);
+    forecast.tickets_per_s = rate_locked(table);
     sample_jobs_locked(table, &forecast);
     unlock(table);
     return drain_wait_s(&forecast, needed);

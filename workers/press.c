@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- a worker's tools ---- */
 
@@ -69,10 +70,12 @@ enum status press_worker_verify(void *worker, struct key_store *store, const cha
 struct press {
     atomic_size_t references;
     struct press_config config;
+    size_t threads; /* of the pool */
     struct layout_list layouts;
     struct pdf_profile *profile;
     struct page_plan *plans[PRESS_LAYOUTS_MAX]; /* one a layout */
     atomic_uint_least64_t tickets_done;
+    atomic_uint_least64_t tickets_timed, timed_us; /* of slices that were printed to their end */
 };
 
 void layout_list_clear(struct layout_list *list)
@@ -112,6 +115,7 @@ enum status press_new_move(const struct press_config *config, struct layout_list
         return error_set(err, ST_NO_MEMORY, "the press");
     atomic_init(&made->references, 1);
     made->config = *config;
+    made->threads = pool_status(config->pool).threads;
     made->layouts = *layouts;
     st = pdf_profile_new(&made->profile, err);
     if (st == ST_OK)
@@ -387,10 +391,27 @@ static enum status keep_problems(struct slice *slice, struct problems *problems,
     return ST_OK;
 }
 
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    MUST(clock_gettime(CLOCK_MONOTONIC, &now));
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void note_time(const struct slice *slice, uint64_t began_us)
+{
+    struct press *press = slice->job->press;
+
+    atomic_fetch_add_explicit(&press->timed_us, now_us() - began_us, memory_order_relaxed);
+    atomic_fetch_add_explicit(&press->tickets_timed, slice->count, memory_order_relaxed);
+}
+
 static enum status print_slice(struct slice *slice, struct press_worker *worker, struct error *err)
 {
     const struct press_job *job = slice->job;
     const struct press_config *config = &job->press->config;
+    uint64_t const began_us = now_us();
     struct problems problems = {0};
     enum status st = glyph_sets_new(config->fonts, &slice->glyphs, err);
 
@@ -409,6 +430,8 @@ static enum status print_slice(struct slice *slice, struct press_worker *worker,
                            err);
     if (st == ST_OK)
         st = keep_problems(slice, &problems, err);
+    if (st == ST_OK)
+        note_time(slice, began_us);
     problems_clear(&problems);
     return st;
 }
@@ -898,6 +921,14 @@ void press_job_release(struct press_job **job)
 uint64_t press_tickets_done(const struct press *press)
 {
     return atomic_load_explicit(&press->tickets_done, memory_order_relaxed);
+}
+
+double press_tickets_per_s(const struct press *press)
+{
+    uint64_t const us = atomic_load_explicit(&press->timed_us, memory_order_relaxed);
+    uint64_t const tickets = atomic_load_explicit(&press->tickets_timed, memory_order_relaxed);
+
+    return us > 0 ? (double)(tickets * press->threads) / ((double)us / 1e6) : 0;
 }
 
 size_t press_slice_tickets(const struct press *press)

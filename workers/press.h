@@ -144,6 +144,10 @@ void press_job_release(struct press_job **job);
 /* Tickets whose pages were finished, of all jobs since the start. Threads: any. */
 uint64_t press_tickets_done(const struct press *press);
 
+/* Tickets that all threads would print in a second if they did nothing else, by the time it has
+ * taken so far; 0: none was printed. Threads: any. */
+double press_tickets_per_s(const struct press *press);
+
 /* Tickets that a job has done when its turn passes to the next one. */
 size_t press_slice_tickets(const struct press *press);
 

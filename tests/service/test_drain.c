@@ -14,7 +14,7 @@ struct step {
     enum drain_load load; /* from now on */
 };
 
-static double rate_after(const struct step *steps, size_t count)
+static double rate_after(const struct step *steps, size_t count, double alone_per_s)
 {
     struct drain_rate rate = {0};
     int64_t now_us = 0;
@@ -25,7 +25,7 @@ static double rate_after(const struct step *steps, size_t count)
         tickets += steps[i].tickets;
         drain_rate_note(&rate, now_us, tickets, steps[i].load);
     }
-    return drain_rate_per_s(&rate);
+    return drain_rate_per_s(&rate, alone_per_s);
 }
 
 Test(drain_rate_per_s, counts_time_with_work_only)
@@ -43,18 +43,43 @@ Test(drain_rate_per_s, counts_time_with_work_only)
          {{0, 0, DRAIN_BUSY}, {1, 100, DRAIN_IDLE}, {99, 0, DRAIN_BUSY}, {1, 300, DRAIN_IDLE}},
          200},
         {"full load rather than single tickets",
-         {{0, 0, DRAIN_BUSY}, {9, 90, DRAIN_FULL}, {1, 1000, DRAIN_IDLE}},
+         {{0, 0, DRAIN_BUSY}, {9, 90, DRAIN_FULL}, {5, 5000, DRAIN_IDLE}},
          1000},
         {"full load too short to tell",
-         {{0, 0, DRAIN_BUSY}, {9, 900, DRAIN_FULL}, {0.4, 40, DRAIN_IDLE}},
+         {{0, 0, DRAIN_BUSY}, {9, 900, DRAIN_FULL}, {4.9, 490, DRAIN_IDLE}},
          100},
         {"full load that finished nothing by now",
-         {{0, 0, DRAIN_BUSY}, {9, 900, DRAIN_FULL}, {1, 0, DRAIN_FULL}},
-         90},
+         {{0, 0, DRAIN_BUSY}, {9, 900, DRAIN_FULL}, {5, 0, DRAIN_FULL}},
+         900.0 / 14},
     };
 
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        double const rate = rate_after(ROWS[i].steps, 6);
+        double const rate = rate_after(ROWS[i].steps, 6, 0);
+
+        cr_expect_float_eq(rate, ROWS[i].expected, 0.01, "%s: %g", ROWS[i].name, rate);
+    }
+}
+
+/* What is missing of five seconds of full load is spent on printing alone. */
+Test(drain_rate_per_s, trusts_the_speed_of_printing_at_first)
+{
+    static const struct {
+        const char *name;
+        struct step steps[6];
+        double expected;
+    } ROWS[] = {
+        {"nothing else known", {{1, 0, DRAIN_IDLE}}, 3000},
+        {"single tickets say nothing", {{0, 0, DRAIN_BUSY}, {9, 90, DRAIN_BUSY}}, 3000},
+        {"a burst that is read before it is printed",
+         {{0, 0, DRAIN_FULL}, {1, 0, DRAIN_FULL}},
+         2400},
+        {"less than five seconds", {{0, 0, DRAIN_FULL}, {4, 400, DRAIN_FULL}}, 680},
+        {"just before them", {{0, 0, DRAIN_FULL}, {4.999, 500, DRAIN_FULL}}, 100.6},
+        {"five seconds", {{0, 0, DRAIN_FULL}, {5, 500, DRAIN_FULL}}, 100},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        double const rate = rate_after(ROWS[i].steps, 6, 3000);
 
         cr_expect_float_eq(rate, ROWS[i].expected, 0.01, "%s: %g", ROWS[i].name, rate);
     }
@@ -75,7 +100,7 @@ Test(drain_rate_per_s, follows_a_change)
             tickets += second <= 100 ? 1000 : 1000 * FACTORS[i];
             drain_rate_note(&rate, second * SECOND_US, (uint64_t)tickets, DRAIN_FULL);
         }
-        now = drain_rate_per_s(&rate);
+        now = drain_rate_per_s(&rate, 3000);
         cr_expect(now > 1000 * FACTORS[i] / 2 && now < 1000 * FACTORS[i] * 2, "%g: %g", FACTORS[i],
                   now);
     }
