@@ -103,8 +103,8 @@ DATA := build/share/ticketpress
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .SECONDARY:
-.PHONY: all help deps demo check check-long test asan tsan race e2e lint format fuzz bench install \
-	clean FORCE program unit race-programs fuzz-programs bench-programs test-programs print-%
+.PHONY: all help deps demo check check-long test asan tsan race e2e lint format fuzz bench \
+	bench-opening-night install clean FORCE program unit race-programs fuzz-programs bench-programs test-programs print-%
 
 all: program
 program: $(PROGRAM) $(DATA)
@@ -116,9 +116,9 @@ test-programs: program unit race-programs bench-programs
 
 help: ## this list
 	@echo 'ticketpress: make [VARIANT=debug|release|asan|tsan] [TARGET]'
-	@echo '  all           build $(PROGRAM) (the default)'
+	@echo '  all                  build $(PROGRAM) (the default)'
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | \
-		awk -F '\t' '{ printf "%-15s %s\n", $$1, $$2 }'
+		awk -F '\t' '{ printf "%-22s %s\n", $$1, $$2 }'
 
 deps: ## install the missing packages of deploy/debian-packages.txt
 	@deploy/install-packages.sh build run test
@@ -159,6 +159,10 @@ fuzz: ## build the fuzz targets with clang into build/fuzz/
 bench: ## time against the floor program and the obvious program
 	@$(MAKE) --no-print-directory VARIANT=release program bench-programs
 	@python3 tests/bench/bench.py
+
+bench-opening-night: ## /healthz while 500-ticket batches keep every core busy
+	@$(MAKE) --no-print-directory VARIANT=release program
+	@python3 tests/bench/opening_night.py build/release/ticketpress
 
 install: program ## copy program and data below $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/ticketpress
