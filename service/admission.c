@@ -295,23 +295,24 @@ static void admit_and_wait(struct admission *admission, struct job_order *order,
     struct wait *wait = NULL;
     struct job_waiter *waiter;
     struct error err = {0};
-    enum status st = wait_order.user == NULL
-                         ? error_set(&err, ST_NO_MEMORY, "a wait")
-                         : wait_new(admission->desk->waits, &wait_order, &wait, &waiter, &err);
+    enum status st = ST_OK;
 
-    if (st == ST_OK) {
-        if (atomic_flag_test_and_set(&admission->is_answered)) { /* given up in the meantime */
-            wait_discard(&wait);
-            free(wait_order.user);
-            return;
-        }
-        st = job_table_admit_move(admission->desk->jobs, order, batch, waiter, id, problems, &err);
-        if (st == ST_OK)
-            return; /* from here on the exchange is the wait's, and may be gone */
-        atomic_flag_clear(&admission->is_answered);
-        wait_discard(&wait);
+    if (atomic_flag_test_and_set(&admission->is_answered)) { /* given up in the meantime */
+        free(wait_order.user);
+        return;
     }
+    if (wait_order.user == NULL)
+        st = error_set(&err, ST_NO_MEMORY, "a wait");
+    if (st == ST_OK)
+        st = wait_new(admission->desk->waits, &wait_order, &wait, &waiter, &err);
+    if (st == ST_OK)
+        st = job_table_admit_move(admission->desk->jobs, order, batch, waiter, id, problems, &err);
+    if (st == ST_OK)
+        return; /* from here on the exchange is the wait's, and may be gone */
+    if (wait != NULL)
+        wait_discard(&wait);
     free(wait_order.user);
+    atomic_flag_clear(&admission->is_answered);
     send_failure(admission, st, &err, problems, tickets_count);
 }
 

@@ -110,7 +110,7 @@ struct http_handlers {
                     struct http_answer *answer);
     /* The answer with this code was sent, or the connection broke; the exchange goes away. */
     void (*done)(void *user, struct http_exchange *exchange, unsigned code, size_t body_len);
-    /* Some ten times a second, and whenever http_wake was called. */
+    /* Some hundred times a second, and whenever http_wake was called. */
     void (*tick)(void *user, int64_t now_ms);
     /* The watched descriptor can be read. */
     void (*readable)(void *user);
