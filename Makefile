@@ -104,7 +104,8 @@ DATA := build/share/ticketpress
 .SUFFIXES:
 .SECONDARY:
 .PHONY: all help deps demo check check-long test asan tsan race e2e lint format fuzz bench \
-	bench-opening-night install clean FORCE program unit race-programs fuzz-programs bench-programs test-programs print-%
+	bench-opening-night install clean FORCE program unit race-programs fuzz-programs \
+	bench-programs test-programs print-%
 
 all: program
 program: $(PROGRAM) $(DATA)
