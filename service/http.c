@@ -30,7 +30,7 @@ enum {
     TARGET_BYTES_MAX = 8192,
     HEADER_BYTES_MAX = 32 * 1024, /* of one request; the library answers 431 beyond it */
     BACKLOG = 1024,
-    TICK_MS = 50,
+    TICK_MS = 10,          /* also how finely the lag is seen */
     LAG_WINDOW_MS = 10000, /* two halves of it are kept */
     OVERRUN_FACTOR = 2, /* a chunked body is read up to this many times its limit to be refused */
     EVENTS_MAX = 32,
