@@ -110,9 +110,9 @@ DATA := build/share/ticketpress
 all: program
 program: $(PROGRAM) $(DATA)
 unit: $(UNIT) $(DATA)
-race-programs: $(RACE)
-fuzz-programs: $(FUZZ)
-bench-programs: $(BENCH)
+race-programs: $(RACE) $(DATA)
+fuzz-programs: $(FUZZ) $(DATA)
+bench-programs: $(BENCH) $(DATA)
 test-programs: program unit race-programs bench-programs
 
 help: ## this list
