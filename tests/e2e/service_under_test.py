@@ -32,6 +32,7 @@ STOP_TIMEOUT_S = 30
 TIMEOUT_S = 10
 JSON_TYPE = "application/json"
 PROBLEM_TYPE = "application/problem+json"
+SANITIZED = bool(os.environ.get("TP_TEST_SANITIZED"))
 END_STATES = ("succeeded", "failed", "cancelled")
 
 
@@ -181,8 +182,21 @@ class Service:
             self.kill()
             raise
 
-    def __exit__(self, *_):
-        self.kill()
+    def __exit__(self, fault, *_):
+        try:
+            if SANITIZED and fault is None and self.process.poll() is None:
+                self._stop_at_once()
+        finally:
+            self.kill()
+
+    def _stop_at_once(self):
+        """A sanitizer looks for leaks when a process ends by itself."""
+        self.signal(signal.SIGTERM)
+        self.wait_for_line(event="draining")
+        with contextlib.suppress(ProcessLookupError):
+            self.signal(signal.SIGTERM)
+        status = self.wait()
+        assert status == 0, f"the service ended with status {status}: {self.other_lines[-40:]}"
 
     def start(self):
         self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))

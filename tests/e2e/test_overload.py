@@ -3,7 +3,8 @@
 
 usage: test_overload.py PROGRAM [BATCHES]
 
-BATCHES: how many large batches come at once; 500.
+BATCHES: how many large batches come at once; 500. Where a sanitizer looks at it, it is 50, and how
+much time and memory it takes says nothing.
 """
 
 import collections
@@ -17,9 +18,9 @@ import time
 from pathlib import Path
 
 from pinger import percentile, pinging
-from service_under_test import PROBLEM_TYPE, Report, Service, batch_of, post_of
+from service_under_test import PROBLEM_TYPE, SANITIZED, Report, Service, batch_of, post_of
 
-BATCHES = 500
+BATCHES = 50 if SANITIZED else 500
 BATCH_TICKETS = 5000
 TIMEOUT_S = 300
 MIB = 1 << 20
@@ -202,9 +203,10 @@ def everybody_comes_at_once(found, program, count):
         assert len(ids) >= 1, found
         done = service.metrics()
         assert done['ticketpress_jobs_total{state="succeeded"}'] == len(ids) + 1, done
-        assert grown <= budget, found
-        assert pings[0].other_answers == 0 and own_p99_ms <= OWN_P99_MS_MAX, found
-        assert pings[0].p99_ms <= PING_P99_MS_MAX, found
+        assert pings[0].other_answers == 0, found
+        assert SANITIZED or grown <= budget, found
+        assert SANITIZED or own_p99_ms <= OWN_P99_MS_MAX, found
+        assert SANITIZED or pings[0].p99_ms <= PING_P99_MS_MAX, found
         assert service.stop() == 0 and not service.other_lines, service.other_lines
 
 
@@ -215,7 +217,7 @@ ROWS = ((40000, 10000, 2000), (20000, 500, 10000), (24000, 3000, 12000))
 
 def main(program, batches=BATCHES):
     report = Report()
-    for row in ROWS:
+    for row in ROWS[:1] if SANITIZED else ROWS:
         found = []
         report.run("a full queue of {} tickets in jobs of {} says when {} fit in".format(*row),
                    advice_is_kept, found, program, *row)

@@ -70,7 +70,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 }
 """,
     "tests/fuzz/corpus/byte/a": "a",
-    "tests/e2e/test_it.sh": "#!/bin/sh\necho 'ok - it works'\necho 'ok - twice'\n",
+    # Sanitizers are for those that use service_under_test: the word is enough.
+    "tests/e2e/test_it.sh": """#!/bin/sh
+# service_under_test
+"$1"
+echo 'ok - it works'
+echo 'ok - twice'
+""",
 }
 
 UNIT = CLEAN["tests/domain/test_sum.c"]
@@ -97,6 +103,23 @@ Test(sum, overflows)
     cr_expect(sum(big, 1) != 0);
 }
 """
+LEAKING_MAIN = """#include <stdlib.h>
+
+__attribute__((noinline)) static void lose(volatile size_t bytes)
+{
+    char *volatile block = malloc(bytes);
+
+    if (block != NULL)
+        block[0] = 1;
+}
+
+int main(void)
+{
+    for (size_t i = 1; i < 9; i++)
+        lose(i);
+    return 0;
+}
+"""
 
 # name, part, file, its text (None: the file is taken away), the last line expected
 CASES = [
@@ -105,6 +128,8 @@ CASES = [
     ("all is well: races, addresses", "race-asan", "", "", "1 passed, 0 failed"),
     ("all is well: corpus", "fuzz-replay", "", "", "1 passed, 0 failed"),
     ("all is well: programs", "e2e", "", "", "2 passed, 0 failed"),
+    ("all is well: programs, addresses", "e2e-asan", "", "", "3 passed, 0 failed"),
+    ("all is well: programs, races", "e2e-tsan", "", "", "3 passed, 0 failed"),
     ("all is well: format", "format", "", "", "1 passed, 0 failed"),
     ("a wrong sum", "unit-asan", "tests/domain/test_sum.c",
      UNIT.replace("== 3", "== 4"), "2 passed, 1 failed"),
@@ -131,6 +156,11 @@ CASES = [
      "#!/bin/sh\necho 'ok - a'\nexit 3\n", "1 passed, 1 failed"),
     ("a script that says nothing", "e2e", "tests/e2e/test_it.sh",
      "#!/bin/sh\n", "0 passed, 1 failed"),
+    ("a program that leaks", "e2e-asan", "service/main.c", LEAKING_MAIN, "2 passed, 1 failed"),
+    ("a program with a race", "e2e-tsan", "service/main.c",
+     RACE.replace("atomic_int", "int"), "2 passed, 1 failed"),
+    ("a program without a race that is seen", "e2e-tsan", "service/main.c", RACE,
+     "3 passed, 0 failed"),
     ("another layout of the text", "format", "domain/sum.c",
      "int sum(int a,int b){return a+b;}\n", "0 passed, 1 failed"),
     ("a part that is not there", "no-such-part", "", "", "0 passed, 1 failed"),
@@ -168,7 +198,7 @@ def main():
         root = Path(name)
         for path, text in CLEAN.items():
             write(root, path, text)
-        for path in ("Makefile", ".clang-format", "tests/run"):
+        for path in ("Makefile", ".clang-format", "tests/run", "tests/race/tsan.supp"):
             shutil.copy(ROOT / path, root / path)
         for what, part, path, text, expected in CASES:
             if text is None:

@@ -3,8 +3,8 @@
 
 usage: test_stop.py PROGRAM [CYCLES]
 
-CYCLES: how many times a service is stopped in the middle of its work; 10, or 50 where
-TICKETPRESS_TEST_LONG is set.
+CYCLES: how many times a service is stopped in the middle of its work; 10, 50 where
+TP_TEST_LONG is set, and 3 where a sanitizer looks at it.
 """
 
 import contextlib
@@ -20,9 +20,20 @@ import threading
 import time
 from pathlib import Path
 
-from service_under_test import PROBLEM_TYPE, RING, ROOT, Report, Service, batch_of, head_of, post_of
+from service_under_test import (
+    PROBLEM_TYPE,
+    RING,
+    ROOT,
+    SANITIZED,
+    Report,
+    Service,
+    batch_of,
+    head_of,
+    post_of,
+)
 
-CYCLES = 50 if os.environ.get("TICKETPRESS_TEST_LONG") else 10
+IS_LONG = bool(os.environ.get("TP_TEST_LONG"))
+CYCLES = 3 if SANITIZED else 50 if IS_LONG else 10
 CLASSIC = ROOT / "service" / "data" / "layouts" / "classic.json"
 TIMEOUT_S = 60
 JOBS = 3
