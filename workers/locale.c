@@ -1,5 +1,7 @@
 #include "workers/locale.h"
 
+#include "workers/reserve.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,20 @@ static enum status icu_error(UErrorCode code, const char *what, struct error *er
     enum status const st = code == U_MEMORY_ALLOCATION_ERROR ? ST_NO_MEMORY : ST_LIBRARY;
 
     return error_set(err, st, "%s: %s", what, u_errorName(code));
+}
+
+/* ICU must not be called when it might not come back: see workers/reserve.h. */
+static enum status check_reserve(struct error *err)
+{
+    (void)reserve_was_touched();
+    return reserve_is_low() ? error_set(err, ST_NO_MEMORY, "ICU's memory") : ST_OK;
+}
+
+/* After the calls. */
+static void fail_if_touched(UErrorCode *code)
+{
+    if (reserve_was_touched())
+        *code = U_MEMORY_ALLOCATION_ERROR;
 }
 
 /* ---- rules ---- */
@@ -91,11 +107,16 @@ static enum status rule_nfc(struct text in, struct arena *arena, struct text *ou
         *out = in;
         return ST_OK;
     }
+    st = check_reserve(err);
+    if (st != ST_OK)
+        return st;
     units = in.len <= NFC_BYTES_MAX ? malloc(2 * capacity * sizeof *units) : NULL;
     if (units == NULL)
         return error_set(err, ST_NO_MEMORY, "a text of %zu bytes", in.len);
     st = normalise(in, units, units + capacity, (int32_t)capacity, arena, out, err);
     free(units);
+    if (st == ST_OK && reserve_was_touched())
+        st = error_set(err, ST_NO_MEMORY, "a text of %zu bytes", in.len);
     return st;
 }
 
@@ -205,8 +226,10 @@ enum status locale_rules(struct text_rules *rules, struct error *err)
 {
     UErrorCode code = U_ZERO_ERROR;
 
+    u_setMemoryFunctions(NULL, reserve_malloc, reserve_realloc, reserve_free, &code);
     u_init(&code);
     uloc_setDefault(DEFAULT_LOCALE, &code);
+    fail_if_touched(&code);
     if (U_FAILURE(code))
         return icu_error(code, "ICU data", err);
     *rules = (struct text_rules){
@@ -239,12 +262,14 @@ struct locale_formatter {
 enum status locale_formatter_new(struct locale_formatter **formatter, struct error *err)
 {
     UErrorCode code = U_ZERO_ERROR;
-    struct locale_formatter *made = calloc(1, sizeof *made);
+    struct locale_formatter *made = check_reserve(err) == ST_OK ? calloc(1, sizeof *made) : NULL;
 
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "a formatter");
     made->money_result = unumf_openResult(&code);
+    fail_if_touched(&code);
     if (U_FAILURE(code)) {
+        unumf_closeResult(made->money_result);
         free(made);
         return icu_error(code, "a formatter", err);
     }
@@ -286,8 +311,11 @@ static enum status use_locale(struct locale_formatter *formatter, struct text ta
                               struct error *err)
 {
     UErrorCode code = U_ZERO_ERROR;
+    enum status const st = check_reserve(err);
 
     assert(tag.len >= 1 && tag.len <= TAG_BYTES_MAX);
+    if (st != ST_OK)
+        return st;
     if (formatter->tag.len == tag.len && memcmp(formatter->tag_data, tag.data, tag.len) == 0)
         return ST_OK;
     forget_locale(formatter);
@@ -385,6 +413,7 @@ enum status locale_moment(struct locale_formatter *formatter, struct text tag, s
         return st;
     count = what == LOCALE_ZONE ? format_zone(formatter, at_s, units, &code)
                                 : format_moment(formatter, what, at_s, units, &code);
+    fail_if_touched(&code);
     if (U_FAILURE(code))
         return icu_error(code, "a date", err);
     return utf8_from_units(units, count, arena, text, err);
@@ -439,6 +468,7 @@ enum status locale_money(struct locale_formatter *formatter, struct text tag, in
                    rule_currency_digits(currency));
     unumf_formatDecimal(formatter->money, decimal, len, formatter->money_result, &code);
     count = unumf_resultToString(formatter->money_result, units, FORMATTED_UNITS_MAX, &code);
+    fail_if_touched(&code);
     if (U_FAILURE(code))
         return icu_error(code, "money", err);
     return utf8_from_units(units, count, arena, text, err);
@@ -482,6 +512,7 @@ enum status locale_breaks(struct locale_formatter *formatter, struct text tag, s
     utext_openUTF8(&utext, text.data, (int64_t)text.len, &code);
     if (U_SUCCESS(code))
         ubrk_setUText(formatter->breaker, &utext, &code);
+    fail_if_touched(&code);
     if (U_SUCCESS(code))
         st = collect_breaks(formatter->breaker, text, arena, breaks, count, err);
     else

@@ -1,12 +1,14 @@
 #include "workers/pdf.h"
 
 #include "domain/utf8.h"
+#include "workers/reserve.h"
 
 #include <assert.h>
 #include <hpdf.h>
 #include <hpdf_objects.h>
 #include <hpdf_streams.h>
 #include <lcms2.h>
+#include <lcms2_plugin.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,13 +38,47 @@ struct pdf_profile {
     struct bytes deflated;
 };
 
+/* lcms2 2.14, too, reads through a null pointer where memory ends. */
+static void *profile_malloc(cmsContext context, cmsUInt32Number bytes)
+{
+    (void)context;
+    return reserve_malloc(NULL, bytes);
+}
+
+static void *profile_realloc(cmsContext context, void *memory, cmsUInt32Number bytes)
+{
+    (void)context;
+    return reserve_realloc(NULL, memory, bytes);
+}
+
+static void profile_free(cmsContext context, void *memory)
+{
+    (void)context;
+    reserve_free(NULL, memory);
+}
+
+static cmsContext profile_context(void)
+{
+    cmsPluginMemHandler memory = {
+        .base = {.Magic = cmsPluginMagicNumber,
+                 .ExpectedVersion = LCMS_VERSION,
+                 .Type = cmsPluginMemHandlerSig},
+        .MallocPtr = profile_malloc,
+        .FreePtr = profile_free,
+        .ReallocPtr = profile_realloc,
+    };
+
+    (void)reserve_was_touched();
+    return reserve_is_low() ? NULL : cmsCreateContext(&memory, NULL);
+}
+
 /* The transfer curve of IEC 61966-2-1 as a table, since version 2 profiles know no formulas. */
-static cmsToneCurve *srgb_curve(void)
+static cmsToneCurve *srgb_curve(cmsContext context)
 {
     static const cmsFloat64Number PARAMETERS[5] = {2.4, 1.0 / 1.055, 0.055 / 1.055, 1.0 / 12.92,
                                                    0.04045};
     cmsUInt16Number table[PROFILE_CURVE_POINTS];
-    cmsToneCurve *formula = cmsBuildParametricToneCurve(NULL, 4, PARAMETERS);
+    cmsToneCurve *formula = cmsBuildParametricToneCurve(context, 4, PARAMETERS);
     cmsToneCurve *curve;
 
     if (formula == NULL)
@@ -52,19 +88,20 @@ static cmsToneCurve *srgb_curve(void)
 
         table[i] = cmsEvalToneCurve16(formula, (cmsUInt16Number)((i * 65535 + last / 2) / last));
     }
-    curve = cmsBuildTabulatedToneCurve16(NULL, PROFILE_CURVE_POINTS, table);
+    curve = cmsBuildTabulatedToneCurve16(context, PROFILE_CURVE_POINTS, table);
     cmsFreeToneCurve(formula);
     return curve;
 }
 
-static cmsHPROFILE srgb_profile(void)
+static cmsHPROFILE srgb_profile(cmsContext context)
 {
     static const cmsCIExyY D65 = {0.3127, 0.3290, 1.0};
     static const cmsCIExyYTRIPLE PRIMARIES = {
         {0.64, 0.33, 1.0}, {0.30, 0.60, 1.0}, {0.15, 0.06, 1.0}};
-    cmsToneCurve *curve = srgb_curve();
+    cmsToneCurve *curve = srgb_curve(context);
     cmsToneCurve *const curves[3] = {curve, curve, curve};
-    cmsHPROFILE profile = curve == NULL ? NULL : cmsCreateRGBProfile(&D65, &PRIMARIES, curves);
+    cmsHPROFILE profile =
+        curve == NULL ? NULL : cmsCreateRGBProfileTHR(context, &D65, &PRIMARIES, curves);
 
     cmsFreeToneCurve(curve);
     if (profile != NULL)
@@ -81,14 +118,11 @@ static void fix_creation_time(struct bytes *profile)
     memcpy(profile->data + 24, NEW_YEAR_2000, sizeof NEW_YEAR_2000);
 }
 
-static enum status srgb_bytes(struct bytes *out, struct error *err)
+static enum status save_profile(cmsHPROFILE profile, struct bytes *out, struct error *err)
 {
-    cmsHPROFILE profile = srgb_profile();
     cmsUInt32Number len = 0;
     enum status st = ST_OK;
 
-    if (profile == NULL)
-        return error_set(err, ST_NO_MEMORY, "the colour profile");
     if (!cmsSaveProfileToMem(profile, NULL, &len))
         st = error_set(err, ST_LIBRARY, "lcms2 cannot save the colour profile");
     if (st == ST_OK)
@@ -99,7 +133,22 @@ static enum status srgb_bytes(struct bytes *out, struct error *err)
         out->len = len;
         fix_creation_time(out);
     }
-    cmsCloseProfile(profile);
+    return st;
+}
+
+static enum status srgb_bytes(struct bytes *out, struct error *err)
+{
+    cmsContext context = profile_context();
+    cmsHPROFILE profile = context == NULL ? NULL : srgb_profile(context);
+    enum status st = profile == NULL ? error_set(err, ST_NO_MEMORY, "the colour profile")
+                                     : save_profile(profile, out, err);
+
+    if (profile != NULL)
+        cmsCloseProfile(profile);
+    if (context != NULL)
+        cmsDeleteContext(context);
+    if (st == ST_OK && reserve_was_touched())
+        st = error_set(err, ST_NO_MEMORY, "the colour profile");
     return st;
 }
 

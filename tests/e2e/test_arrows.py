@@ -29,7 +29,7 @@ LIBRARIES = [
     (r"libdeflate\.h|zlib\.h", ["workers/deflate.c"]),
     (r"hb(-.*)?\.h", ["workers/text.c", "workers/font.c", "workers/locale.c"]),
     (r"unicode/.*", ["workers/text.c", "workers/font.c", "workers/locale.c"]),
-    (r"hpdf.*\.h|lcms2\.h", ["workers/pdf.c"]),
+    (r"hpdf.*\.h|lcms2.*\.h", ["workers/pdf.c"]),
     (r"png\.h|jpeglib\.h", ["workers/image.c"]),
     (r"microhttpd\.h", ["service/http.c"]),
     (r"sqlite3\.h", ["service/job_store_sqlite.c"]),
