@@ -11,6 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* More than planning a subset allocates. */
+enum { PLAN_BYTES = 4 << 20 };
+
 struct face {
     hb_face_t *face;      /* as opened: for shaping */
     hb_face_t *subsetter; /* preprocessed: for cutting */
@@ -25,6 +28,16 @@ struct font_set {
     size_t count;
     struct face faces[];
 };
+
+void font_memory_watch(void)
+{
+    errno = 0;
+}
+
+bool font_memory_has_ended(void)
+{
+    return errno == ENOMEM;
+}
 
 /* ---- files ---- */
 
@@ -235,6 +248,27 @@ static enum status check_tables(const struct face *face, const char *path, struc
     return ST_OK;
 }
 
+/*
+ * HarfBuzz 6.0 may crash where memory ends while it plans a subset: it frees what it never got. So
+ * it is not let in there with less than a plan takes. Other threads may still take that first.
+ */
+static bool has_room_for_plan(void)
+{
+    void *volatile room = malloc(PLAN_BYTES);
+    bool const has_room = room != NULL;
+
+    free(room);
+    return has_room;
+}
+
+/* HarfBuzz 6.0 hands the face itself back when it could not, and then without a reference. */
+static hb_face_t *preprocess(hb_face_t *face)
+{
+    hb_face_t *made = hb_subset_preprocess(face);
+
+    return made == face ? hb_face_reference(face) : made;
+}
+
 static enum status face_open(struct face *face, const char *path, struct error *err)
 {
     enum status st = face_read(face, path, err);
@@ -254,12 +288,51 @@ static enum status face_open(struct face *face, const char *path, struct error *
         return error_set(err, ST_NO_MEMORY, "font %s", path);
     read_metrics(face);
     st = read_glyphs(face, err);
+    if (st == ST_OK && !has_room_for_plan())
+        st = error_set(err, ST_NO_MEMORY, "font %s", path);
     if (st != ST_OK)
         return st;
-    face->subsetter = hb_subset_preprocess(face->face);
+    face->subsetter = preprocess(face->face);
     hb_face_make_immutable(face->face);
     hb_font_make_immutable(face->font);
     return ST_OK;
+}
+
+/*
+ * Shape and cut once, for nothing: HarfBuzz makes what it needs of a face's tables at first use,
+ * and where that fails for want of memory it takes them for empty from then on. Later jobs must not
+ * be set in such a face.
+ */
+static enum status warm_up(const struct font_set *set, size_t face, struct error *err)
+{
+    struct glyph_set glyphs = {0};
+    struct bytes file = {0};
+    hb_buffer_t *buffer = hb_buffer_create();
+    enum status st = glyph_set_init(&glyphs, set, face, err);
+
+    hb_buffer_add_utf8(buffer, "Aa", 2, 0, 2);
+    hb_buffer_guess_segment_properties(buffer);
+    hb_shape(set->faces[face].font, buffer, NULL, 0);
+    hb_buffer_destroy(buffer);
+    if (st == ST_OK)
+        st = font_subset(set, face, &glyphs, &file, err);
+    bytes_clear(&file);
+    glyph_set_clear(&glyphs);
+    return st;
+}
+
+static enum status face_make_ready(struct font_set *set, size_t face, const char *path,
+                                   struct error *err)
+{
+    enum status st;
+
+    font_memory_watch();
+    st = face_open(&set->faces[face], path, err);
+    if (font_memory_has_ended())
+        return error_set(err, ST_NO_MEMORY, "font %s", path);
+    if (st == ST_OK)
+        st = warm_up(set, face, err);
+    return font_memory_has_ended() ? error_set(err, ST_NO_MEMORY, "font %s", path) : st;
 }
 
 enum status font_set_open(const char *const *paths, size_t count, struct font_set **set,
@@ -274,7 +347,7 @@ enum status font_set_open(const char *const *paths, size_t count, struct font_se
         return error_set(err, ST_NO_MEMORY, "the font set");
     made->count = count;
     for (size_t i = 0; i < count && st == ST_OK; i++)
-        st = face_open(&made->faces[i], paths[i], err);
+        st = face_make_ready(made, i, paths[i], err);
     if (st == ST_OK)
         *set = made;
     else
@@ -459,12 +532,14 @@ enum status font_subset(const struct font_set *set, size_t face, struct glyph_se
                         struct bytes *file, struct error *err)
 {
     const struct face *from = face_at(set, face);
-    hb_subset_input_t *input = input_from_glyphs(glyphs);
+    hb_subset_input_t *input;
     hb_subset_plan_t *plan = NULL;
     hb_face_t *cut = NULL;
     enum status st;
 
     assert(file->len == 0);
+    font_memory_watch();
+    input = has_room_for_plan() ? input_from_glyphs(glyphs) : NULL;
     if (input != NULL)
         plan = hb_subset_plan_create_or_fail(from->subsetter, input);
     if (plan != NULL)
@@ -481,6 +556,8 @@ enum status font_subset(const struct font_set *set, size_t face, struct glyph_se
         hb_subset_plan_destroy(plan);
     if (input != NULL)
         hb_subset_input_destroy(input);
+    if (font_memory_has_ended())
+        st = error_set(err, ST_NO_MEMORY, "a subset of font %s", from->metrics.postscript_name);
     if (st != ST_OK)
         bytes_clear(file);
     return st;

@@ -22,6 +22,14 @@ enum {
     FONT_SCALE = 1000, /* PDF glyph space: a thousand units to the em (ISO 32000-1, 9.2.4) */
 };
 
+/*
+ * Where memory ends, HarfBuzz goes on with what it has (a table is taken for empty, a set of glyphs
+ * stays as it is), and not every function of it can tell. malloc() tells, in errno (POSIX), which
+ * HarfBuzz leaves alone: watch, call HarfBuzz, ask. Threads: each for itself.
+ */
+void font_memory_watch(void);
+bool font_memory_has_ended(void);
+
 enum font_weight { FONT_REGULAR, FONT_BOLD, FONT_WEIGHTS };
 
 struct font_set;

@@ -90,6 +90,7 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
     const hb_glyph_info_t *infos;
     const hb_glyph_position_t *positions;
 
+    font_memory_watch();
     hb_buffer_clear_contents(buffer);
     hb_buffer_set_cluster_level(buffer, HB_BUFFER_CLUSTER_LEVEL_MONOTONE_CHARACTERS);
     hb_buffer_add_utf8(buffer, text.data, (int)text.len, 0, (int)text.len);
@@ -101,7 +102,8 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
     infos = hb_buffer_get_glyph_infos(buffer, &count);
     positions = hb_buffer_get_glyph_positions(buffer, &count);
     shaped->glyphs = arena_alloc(arena, (count + 1) * sizeof *shaped->glyphs);
-    if (!hb_buffer_allocation_successful(buffer) || shaped->glyphs == NULL)
+    if (!hb_buffer_allocation_successful(buffer) || shaped->glyphs == NULL ||
+        font_memory_has_ended())
         return error_set(err, ST_NO_MEMORY, "shaping a text");
     for (unsigned int i = 0; i < count; i++)
         shaped->glyphs[i] = (struct glyph){
