@@ -1,5 +1,7 @@
 #include "service/batch_json.h"
 
+#include "service/config_json.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
@@ -37,10 +39,17 @@ static enum status gate_judge(const struct parse *parse, size_t block_bytes, siz
     return all_bytes > gate.bytes_max ? ST_BUSY : ST_OK;
 }
 
+static void *gate_take(struct parse *parse, size_t bytes)
+{
+    if (parse == NULL)
+        return config_json_malloc(bytes);
+    return parse->refusal == ST_OK ? malloc(bytes) : NULL;
+}
+
 static void *gate_malloc(size_t bytes)
 {
     struct parse *parse = current_parse;
-    void *block = parse != NULL && parse->refusal != ST_OK ? NULL : malloc(bytes);
+    void *block = gate_take(parse, bytes);
     size_t block_bytes;
     size_t all_bytes;
 
@@ -68,10 +77,11 @@ static void gate_free(void *block)
     size_t const block_bytes = block == NULL ? 0 : malloc_usable_size(block);
 
     atomic_fetch_sub(&gate.bytes, block_bytes);
-    if (current_parse != NULL)
-        current_parse->bytes -= block_bytes;
-    else if (block != NULL)
-        explicit_bzero(block, block_bytes); /* the operator's files: key rings among them */
+    if (current_parse == NULL) {
+        config_json_free(block); /* of the operator's files: key rings among them */
+        return;
+    }
+    current_parse->bytes -= block_bytes;
     free(block);
 }
 

@@ -23,8 +23,25 @@ enum {
     MEMBER_VALUES_MAX = 64, /* of an array in the configuration file */
 };
 
-/* jansson leaves copies of what it reads in the buffers that it frees. */
-static void wipe_and_free(void *block)
+/*
+ * One parse by one thread. The first refusal is final, for the reason given in batch_json.c: else
+ * jansson would go on with a token that lacks a character, and a key with it.
+ */
+static _Thread_local struct {
+    bool is_on;
+    bool has_memory_ended;
+} parsing;
+
+void *config_json_malloc(size_t bytes)
+{
+    void *block = parsing.has_memory_ended ? NULL : malloc(bytes);
+
+    if (block == NULL)
+        parsing.has_memory_ended = parsing.is_on;
+    return block;
+}
+
+void config_json_free(void *block)
 {
     if (block != NULL)
         explicit_bzero(block, malloc_usable_size(block));
@@ -33,7 +50,7 @@ static void wipe_and_free(void *block)
 
 void config_json_start(void)
 {
-    json_set_alloc_funcs(malloc, wipe_and_free);
+    json_set_alloc_funcs(config_json_malloc, config_json_free);
     json_object_seed(0);
 }
 
@@ -126,12 +143,19 @@ static enum status parse(const char *path, const struct bytes *text, json_t **ro
                          struct error *err)
 {
     json_error_t error = {0};
+    bool has_memory_ended;
 
+    parsing.is_on = true;
     *root = json_loadb((const char *)text->data, text->len, JSON_REJECT_DUPLICATES, &error);
+    has_memory_ended = parsing.has_memory_ended;
+    parsing.is_on = parsing.has_memory_ended = false;
+    if (has_memory_ended) {
+        json_decref(*root);
+        *root = NULL;
+        return error_set(err, ST_NO_MEMORY, "%s: parsing it", path);
+    }
     if (*root != NULL)
         return ST_OK;
-    if (json_error_code(&error) == json_error_out_of_memory)
-        return error_set(err, ST_NO_MEMORY, "%s: parsing it", path);
     return error_set(err, ST_INVALID, "%s: line %d, column %d: %s", path, error.line, error.column,
                      syntax_fault(&error));
 }

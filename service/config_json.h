@@ -42,6 +42,11 @@ enum { CONFIG_FILE_BYTES_MAX = 256 * 1024 };
  */
 void config_json_start(void);
 
+/* The memory functions that config_json_start installs. batch_json, which counts all of jansson's
+ * memory, passes on to them what is not a batch's. */
+void *config_json_malloc(size_t bytes);
+void config_json_free(void *block);
+
 /*
  * Read a key ring.
  *
