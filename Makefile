@@ -72,11 +72,12 @@ PRODUCT_C := $(wildcard domain/*.c workers/*.c service/*.c)
 UNIT_C := $(wildcard tests/domain/*.c tests/workers/*.c tests/service/*.c)
 SUPPORT_C := $(wildcard tests/support/*.c)
 RACE_C := $(wildcard tests/race/*.c)
+MEMORY_C := $(wildcard tests/memory/*.c)
 FUZZ_C := $(filter-out tests/fuzz/replay_main.c,$(wildcard tests/fuzz/*.c))
 BENCH_SHARED_C := $(wildcard tests/bench/bench_*.c)
 BENCH_C := $(filter-out $(BENCH_SHARED_C),$(wildcard tests/bench/*.c))
-ALL_C := $(PRODUCT_C) $(UNIT_C) $(SUPPORT_C) $(RACE_C) $(wildcard tests/fuzz/*.c tests/bench/*.c \
-	tests/e2e/shims/*.c)
+ALL_C := $(PRODUCT_C) $(UNIT_C) $(SUPPORT_C) $(RACE_C) $(MEMORY_C) \
+	$(wildcard tests/fuzz/*.c tests/bench/*.c tests/e2e/shims/*.c)
 ALL_H := $(wildcard domain/*.h workers/*.h service/*.h tests/*/*.h tests/e2e/shims/*.h)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -87,12 +88,17 @@ LIBRARY := $(BUILD)/libticketpress.a
 SUPPORT := $(BUILD)/libsupport.a
 UNIT := $(BUILD)/unit
 RACE := $(call programs,$(RACE_C))
+MEMORY := $(if $(MEMORY_C),$(BUILD)/memory/out_of_memory)
 FUZZ := $(call programs,$(FUZZ_C))
 BENCH := $(call programs,$(BENCH_C))
 
 # tests/support/failing_memory.c stands between our objects and the allocator.
 ifneq ($(filter tests/support/failing_memory.c,$(SUPPORT_C)),)
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+endif
+# tests/support/held_calls.c stands where the press does its work.
+ifneq ($(filter tests/support/held_calls.c,$(SUPPORT_C)),)
+WRAP += -Wl,--wrap=qr_encode,--wrap=pdf_write
 endif
 
 # The program finds its data at ../share/ticketpress from where it lies, built or installed.
@@ -104,16 +110,17 @@ DATA := build/share/ticketpress
 .SUFFIXES:
 .SECONDARY:
 .PHONY: all help deps demo check check-long test asan tsan race e2e lint format fuzz bench \
-	bench-opening-night install clean FORCE program unit race-programs fuzz-programs \
-	bench-programs test-programs print-%
+	bench-opening-night install clean FORCE program unit race-programs memory-program \
+	fuzz-programs bench-programs test-programs print-%
 
 all: program
 program: $(PROGRAM) $(DATA)
 unit: $(UNIT) $(DATA)
 race-programs: $(RACE) $(DATA)
+memory-program: $(MEMORY) $(DATA)
 fuzz-programs: $(FUZZ) $(DATA)
 bench-programs: $(BENCH) $(DATA)
-test-programs: program unit race-programs bench-programs
+test-programs: program unit race-programs memory-program bench-programs
 
 help: ## this list
 	@echo 'ticketpress: make [VARIANT=debug|release|asan|tsan] [TARGET]'
@@ -131,7 +138,7 @@ demo: deps ## 500 tickets into tickets.pdf, checked
 check: deps ## every test and check; last line: N passed, N failed
 	+@tests/run
 
-check-long: deps ## check, then fuzzing, repeated races and valgrind
+check-long: deps ## check, then fuzzing, repeated races, more failing memory and valgrind
 	+@tests/run --long
 
 test: ## unit tests, debug build
@@ -208,6 +215,12 @@ $(BENCH): $(call objects,$(BENCH_SHARED_C))
 $(RACE) $(BENCH): $(BUILD)/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIBRARY)
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(TP_LIBS) $(LDLIBS)
+
+# Its own allocator must stand before that of the sanitizer, which is told by symbols of its own.
+$(MEMORY): $(call objects,$(MEMORY_C)) $(LIBRARY)
+	@mkdir -p $(@D)
+	$(LINK) -Wl,--wrap=hb_subset_preprocess,--wrap=hb_subset_plan_create_or_fail \
+		-Wl,--wrap=hb_subset_plan_execute_or_fail -o $@ $^ $(TP_LIBS) $(LDLIBS)
 
 # With VARIANT=fuzz the fuzzer drives the target; elsewhere a plain main replays files.
 FUZZ_DRIVER := $(if $(filter fuzz,$(VARIANT)),,$(call objects,tests/fuzz/replay_main.c))
