@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ enum {
     SWEEP_EVERY_MS = 1000,
     CLOSE_WITHIN_MS = 10000, /* for answers that are being sent when the stop comes to its end */
     STOP_WITHIN_MS = 1000,   /* after a second signal */
-    BODIES_PARTS = 4,        /* request bodies may hold a quarter of render-bytes-max */
+    MAPPED_BYTES_MIN = 256 * 1024,
+    BODIES_PARTS = 4, /* request bodies may hold a quarter of render-bytes-max */
 };
 
 enum stage { STAGE_SERVING, STAGE_DRAINING, STAGE_CLOSING, STAGE_STOPPING };
@@ -344,6 +346,17 @@ static enum status check_listen(const struct serve_options *options, struct erro
     return ST_OK;
 }
 
+/*
+ * Large blocks (request bodies, documents) are mapped one by one. Left alone, glibc soon takes them
+ * from its heaps: then a body is copied while it grows, and the worker that frees it gives the
+ * pages back under the lock of the front end's own heap, at a worker's priority.
+ */
+static void keep_heaps_small(void)
+{
+    mallopt(M_MMAP_THRESHOLD,
+            MAPPED_BYTES_MIN); /* other allocators, a sanitizer's, know no such thing */
+}
+
 /* As many descriptors as the system lets us have: connections need one each. */
 static void raise_descriptor_limit(void)
 {
@@ -499,6 +512,7 @@ static enum status start_all(struct service *service, struct error *err)
     enum status st = check_listen(service->options, err);
 
     raise_descriptor_limit();
+    keep_heaps_small();
     if (st == ST_OK)
         st = take_signals(service, err);
     if (st == ST_OK)
@@ -536,9 +550,10 @@ static void log_ready(const struct service *service)
 /* In reverse. Returns false when hung threads still use what is left. */
 static bool stop_all(struct service *service)
 {
-    http_close(&service->http);
+    /* The pool first: jobs that it cancels still tell the front end of their end. */
     if (service->pool != NULL && !pool_stop(&service->pool, POOL_STOP_NOW))
         return false;
+    http_close(&service->http);
     api_free(&service->api);
     job_table_free(&service->jobs);
     if (service->store != NULL)

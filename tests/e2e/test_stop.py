@@ -40,6 +40,7 @@ JOBS = 3
 JOB_TICKETS = 1500
 WAITED_TICKETS = 2500  # of the synchronous request: more than a job, so that it is not done early
 LONG_JOB_TICKETS = 20000
+JOBS_TO_CANCEL, JOB_TO_CANCEL_TICKETS = 8, 500
 SIGNAL_AFTER_S_MAX = 0.1
 LINGER_S = 5  # drain-linger-ms: a stop that takes as long did not see the last download
 AT_ONCE_S = 5  # for "at once", on a busy machine
@@ -266,6 +267,19 @@ def a_second_signal_stops_at_once(program):
         assert not service.other_lines, service.other_lines
 
 
+def a_second_signal_ends_many_jobs(program):
+    """All workers are inside of jobs, and tell of their ends while the service is taken down."""
+    for gap_s in (0, 0.02, 0.1):
+        with Service(program, "--workers", 4) as service:
+            for _ in range(JOBS_TO_CANCEL):
+                promise(service, JOB_TO_CANCEL_TICKETS)
+            service.signal(signal.SIGTERM)
+            time.sleep(gap_s)
+            service.signal(signal.SIGTERM)
+            status = service.wait()
+            assert status == 0 and service.log(event="stopped"), (status, service.other_lines)
+
+
 def expect_told(answer):
     """Cut off or told so; never a document, and never half of one."""
     if answer is not None and answer.status == 200:
@@ -443,6 +457,7 @@ def main(program, cycles=CYCLES):
     report.run("a stop answers whoever it crosses", a_signal_crosses_requests, program)
     report.run("a stop answers a long poll", a_long_poll_is_answered, program)
     report.run("a second signal stops at once", a_second_signal_stops_at_once, program)
+    report.run("a second signal ends many jobs", a_second_signal_ends_many_jobs, program)
     report.run("SIGINT is a stop too", an_interrupt_is_a_stop_too, program)
     test_reloads(report, program)
     return report.status
