@@ -169,22 +169,34 @@ static struct timespec after_ms(long ms)
     return at;
 }
 
+/* Wait for the end, but not long. Returns whether it has come. */
+static bool await_briefly(struct outcome *outcome)
+{
+    struct timespec const at = after_ms(PROGRESS_EVERY_MS);
+    int code = 0;
+    bool has_ended;
+
+    MUST(pthread_mutex_lock(&outcome->mutex));
+    while (!outcome->has_ended && code == 0)
+        code = pthread_cond_timedwait(&outcome->ended, &outcome->mutex, &at);
+    MUST(code == ETIMEDOUT ? 0 : code);
+    has_ended = outcome->has_ended;
+    MUST(pthread_mutex_unlock(&outcome->mutex));
+    return has_ended;
+}
+
+/* The press must not wait for a terminal: nothing is printed under the lock that its call needs. */
 static void await_end(struct outcome *outcome, const struct press_job *job, size_t tickets_count)
 {
     bool const shows_progress = isatty(STDERR_FILENO) == 1;
 
-    MUST(pthread_mutex_lock(&outcome->mutex));
-    while (!outcome->has_ended) {
-        struct timespec const at = after_ms(PROGRESS_EVERY_MS);
-        int const code = pthread_cond_timedwait(&outcome->ended, &outcome->mutex, &at);
-
-        MUST(code == ETIMEDOUT ? 0 : code);
+    while (!await_briefly(outcome))
         if (shows_progress)
             print_progress(job, tickets_count);
-    }
-    MUST(pthread_mutex_unlock(&outcome->mutex));
-    if (shows_progress)
+    if (shows_progress) {
+        print_progress(job, tickets_count);
         fputc('\n', stderr);
+    }
 }
 
 static enum status start_press(struct render *render, struct error *err)
@@ -216,7 +228,7 @@ static enum status start_press(struct render *render, struct error *err)
 
 static enum status run_job(struct render *render, struct error *err)
 {
-    struct press_request const request = {
+    struct press_request request = {
         .lane = POOL_BULK,
         .key = render->key,
         .done = receive,
@@ -228,6 +240,7 @@ static enum status run_job(struct render *render, struct error *err)
     enum status st =
         press_submit_move(render->press, &request, &render->batch, &job, &problems, err);
 
+    event_key_clear(&request.key);
     print_problems(render, &problems);
     problems_clear(&problems);
     if (st != ST_OK)

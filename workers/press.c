@@ -870,13 +870,14 @@ enum status press_print(struct press *press, const struct task *task, void *work
                         const struct event_key *key, struct batch *batch,
                         struct press_result *result, struct problems *problems)
 {
-    struct press_request const request = {.key = *key};
+    struct press_request request = {.key = *key};
     struct press_job *job = NULL;
     enum status st = press_check_layouts(press, batch, problems, &result->error);
 
     if (st == ST_OK)
         st = job_new(press, &request, batch->tickets_count, batch->tickets_count, &job,
                      &result->error);
+    event_key_clear(&request.key);
     if (st == ST_OK) {
         batch_move(&job->batch, batch);
         job->runner = task;

@@ -109,6 +109,7 @@ struct press_job;
  * Out:     job    a handle to watch and cancel with, to be released; the job does not depend on it
  *          problems  an unknown layout, with its pointer
  * Errors:  ST_INVALID    a layout is not known
+ *          ST_TOO_LARGE  more slices than the pool's queue will ever hold
  *          ST_BUSY       the pool's queue is full or it stops
  *          ST_NO_MEMORY  *batch is untouched and done is not called, in each case
  * Threads: any
@@ -124,7 +125,7 @@ MUST_USE enum status press_submit_move(struct press *press, const struct press_r
  * In:      task    the caller's own, whose deadline and cancellation count
  *          worker  its context, as press_worker_new made it
  *          key     what the batch is signed with
- *          batch   moved (left zeroed) unless a layout is unknown
+ *          batch   moved (left zeroed) unless a layout is unknown or there is no memory for a job
  * Out:     result  as the done callback gets it; its status is the function's
  *          problems  an unknown layout, with its pointer
  */
