@@ -1,6 +1,8 @@
 #include "service/config_json.h"
 
+#include "service/batch_json.h"
 #include "service/file.h"
+#include "tests/support/failing_memory.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -44,6 +46,42 @@ static void text_write(const char *text, size_t len)
     cr_assert_not_null(file);
     cr_assert_eq(fwrite(text, 1, len, file), len);
     cr_assert_eq(fclose(file), 0);
+}
+
+/* ---- the end of memory ---- */
+
+/* jansson goes on where one of its buffers cannot grow: what it read then must not count, whichever
+ * of the two modules' memory functions it has. */
+static void expect_whole_rings_or_none(void)
+{
+    bool has_failed = true;
+    size_t call = 1;
+
+    for (; has_failed; call++) {
+        struct key_ring ring = {0};
+        struct error err = {0};
+        enum status st;
+
+        failing_memory_start(call);
+        st = key_ring_read(path, &ring, &err);
+        has_failed = failing_memory_stop();
+        cr_expect_eq(st, has_failed ? ST_NO_MEMORY : ST_OK, "call %zu: %s", call, err.text);
+        cr_expect_eq(ring.keys_count, has_failed ? 0 : 2);
+        key_ring_clear(&ring);
+    }
+    cr_expect_gt(call, 20);
+}
+
+Test(key_ring_read, fails_at_each_end_of_memory, .init = setup, .fini = teardown)
+{
+    static const char RING[] = "{\"keys\": [" KEY("1", SECRET_A) "," KEY("2", SECRET_B) "]}";
+
+    text_write(RING, sizeof RING - 1);
+    cr_assert_eq(chmod(path, 0600), 0);
+    expect_whole_rings_or_none();
+    cr_assert_eq(batch_json_start(PARSE_BYTES_MAX_DEFAULT, NULL), ST_OK);
+    expect_whole_rings_or_none();
+    cr_expect_eq(batch_json_bytes_in_use(), 0);
 }
 
 /* ---- key rings ---- */
