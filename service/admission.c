@@ -197,9 +197,14 @@ static void answer_waited(void *user, struct http_exchange *exchange, enum wait_
 
 /* ---- jobs ---- */
 
-static enum pool_lane lane_of(bool is_waited_for)
+/* What is small and waited for goes first; a large batch does not, however much its client waits.
+ */
+static enum pool_lane lane_of(const struct admission *admission, int64_t for_ms,
+                              size_t tickets_count)
 {
-    return is_waited_for ? POOL_URGENT : POOL_BULK;
+    size_t const small = (size_t)admission->desk->settings->sync_tickets_max;
+
+    return for_ms > 0 && tickets_count <= small ? POOL_URGENT : POOL_BULK;
 }
 
 /* Clients are told apart by name; the pool takes turns by number. */
@@ -404,7 +409,7 @@ static void admit(struct admission *admission, void *worker, struct batch *batch
     enum status st;
 
     st = prepare_order(admission, batch, problems, &order, &err);
-    order.lane = lane_of(for_ms >= 0);
+    order.lane = lane_of(admission, for_ms, batch->tickets_count);
     if (st != ST_OK)
         send_failure(admission, st, &err, NULL, batch->tickets_count);
     else if (admission->order.is_dry_run)

@@ -65,6 +65,7 @@ struct request {
     char job_id[JOB_ID_CHARS + 1];
     enum http_method method; /* the one routed by: HEAD as GET */
     bool is_parked;
+    bool is_fetch; /* its answer is a job's document */
     /* of a long poll */
     enum job_state state;
     int wait_s;
@@ -420,12 +421,12 @@ static enum http_turn answer_document(struct api *api, struct request *request)
     struct job_view view = {0};
     struct http_answer answer = {0};
 
+    (void)api;
     if (!query_is_known(http_query(request->exchange), KNOWN))
         return send_bad_query(request, "there are no query parameters here");
     if (!finished_record(request, &view))
         return HTTP_ANSWERED;
-    if (http_method(request->exchange) != HTTP_HEAD)
-        job_table_fetched(api->config.jobs, request->job_id);
+    request->is_fetch = http_method(request->exchange) != HTTP_HEAD;
     answer_document_take(&answer, &view.record.document);
     job_record_clear(&view.record);
     send(request, &answer);
@@ -855,7 +856,8 @@ static uint64_t elapsed_us(const struct http_exchange *exchange)
     return (uint64_t)((int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - http_began_us(exchange));
 }
 
-static void on_done(void *user, struct http_exchange *exchange, unsigned code, size_t body_len)
+static void on_done(void *user, struct http_exchange *exchange, unsigned code, size_t body_len,
+                    bool is_sent)
 {
     struct api *api = user;
     struct request *request = request_of(exchange);
@@ -864,6 +866,8 @@ static void on_done(void *user, struct http_exchange *exchange, unsigned code, s
     if (request == NULL)
         return;
     api->open--;
+    if (request->is_fetch && is_sent) /* a broken download is asked for again */
+        job_table_fetched(api->config.jobs, request->job_id);
     if (request->is_parked)
         api->under_way--;
     metrics_count_request(api->config.metrics,

@@ -19,6 +19,7 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -30,7 +31,8 @@ enum {
     TARGET_BYTES_MAX = 8192,
     HEADER_BYTES_MAX = 32 * 1024, /* of one request; the library answers 431 beyond it */
     BACKLOG = 1024,
-    TICK_MS = 10,          /* also how finely the lag is seen */
+    TICK_MS = 10, /* also how finely the lag is seen */
+    LEFT_EVERY_TICKS = 20,
     LAG_WINDOW_MS = 10000, /* two halves of it are kept */
     OVERRUN_FACTOR = 2, /* a chunked body is read up to this many times its limit to be refused */
     EVENTS_MAX = 32,
@@ -102,6 +104,7 @@ struct http {
     struct connection connections; /* head of a ring */
     size_t connections_count;
     size_t parked_count;
+    uint64_t ticks;
     size_t bodies_bytes;
     int64_t timer_due_us; /* when the timer should fire next */
     struct lag lag;
@@ -691,7 +694,6 @@ static void on_completed(void *user, struct MHD_Connection *library, void **cont
     struct http_exchange *exchange = *context;
 
     (void)library;
-    (void)code; /* a suspended connection that broke is reported as sent: it says nothing */
     if (exchange == NULL)
         return;
     exchange = exchange_from(exchange);
@@ -703,8 +705,8 @@ static void on_completed(void *user, struct MHD_Connection *library, void **cont
     /* Behind its last request, one who has closed its sending half need not be waited for. */
     exchange->connection->deadline_ms =
         now_ms() + (http_peer_is_gone(exchange) ? 0 : http->config.idle_timeout_ms);
-    http->config.handlers.done(http->config.user, exchange, exchange->sent_code,
-                               exchange->sent_len);
+    http->config.handlers.done(http->config.user, exchange, exchange->sent_code, exchange->sent_len,
+                               code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     http_answer_clear(&exchange->answer);
     bytes_clear(&exchange->body);
     free(exchange->target);
@@ -749,13 +751,28 @@ static void on_connection(void *user, struct MHD_Connection *library, void **con
 
 /* ---- deadlines and lag ---- */
 
+/*
+ * A client that closes right behind a part of its request: the library reads that part, takes the
+ * socket for empty, and is not told of the end again, since its epoll is edge-triggered.
+ */
+static bool is_left_unfinished(const struct connection *connection)
+{
+    struct pollfd state = {.fd = connection->fd, .events = POLLRDHUP};
+    int unread = 0;
+
+    return (connection->phase == PHASE_HEADER || connection->phase == PHASE_BODY) &&
+           poll(&state, 1, 0) > 0 && (state.revents & POLLRDHUP) != 0 &&
+           ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
 /* Shutting a socket down has the library notice its end and close it in its own time. */
 static void shut_late_connections(struct http *http)
 {
     int64_t const now = now_ms();
+    bool const looks_at_ends = http->ticks++ % LEFT_EVERY_TICKS == 0;
 
     for (struct connection *c = http->connections.next; c != &http->connections; c = c->next) {
-        if (c->deadline_ms > now || c->is_shut)
+        if (c->is_shut || (c->deadline_ms > now && !(looks_at_ends && is_left_unfinished(c))))
             continue;
         c->is_shut = true;
         shutdown(c->fd, SHUT_RDWR);

@@ -108,8 +108,10 @@ struct http_handlers {
     /* A request that broke a rule here is to be answered with this code; detail is one sentence. */
     void (*refusal)(void *user, struct http_exchange *exchange, unsigned code, const char *detail,
                     struct http_answer *answer);
-    /* The answer with this code was sent, or the connection broke; the exchange goes away. */
-    void (*done)(void *user, struct http_exchange *exchange, unsigned code, size_t body_len);
+    /* The answer with this code was sent (is_sent), or the connection broke; the exchange goes
+     * away. Of an exchange that was parked is_sent says nothing. */
+    void (*done)(void *user, struct http_exchange *exchange, unsigned code, size_t body_len,
+                 bool is_sent);
     /* Some hundred times a second, and whenever http_wake was called. */
     void (*tick)(void *user, int64_t now_ms);
     /* The watched descriptor can be read. */
