@@ -294,6 +294,7 @@ def measure(arguments, folder):
     secret = secrets.token_bytes(32)
     key = {"id": 1, "client": "*", "sign_from": "2020-01-01T00:00:00Z"}
     key["secret"] = base64.urlsafe_b64encode(secret).decode().rstrip("=")
+    (folder / "keys.json").touch(mode=0o600)  # the press reads no ring that is open to others
     (folder / "keys.json").write_text(json.dumps({"keys": [key]}), encoding="utf-8")
     contenders = [each for each in CONTENDERS if (arguments.programs / each.program).exists()]
     rows = []
