@@ -51,6 +51,7 @@ struct connection {
     enum connection_phase phase;
     int64_t deadline_ms; /* INT64_MAX: none */
     bool is_shut;
+    bool is_left; /* at the last look: see is_left_unfinished */
     struct connection *next, *prev;
 };
 
@@ -755,14 +756,16 @@ static void on_connection(void *user, struct MHD_Connection *library, void **con
  * A client that closes right behind a part of its request: the library reads that part, takes the
  * socket for empty, and is not told of the end again, since its epoll is edge-triggered.
  */
-static bool is_left_unfinished(const struct connection *connection)
+static bool is_left_unfinished(struct connection *connection)
 {
     struct pollfd state = {.fd = connection->fd, .events = POLLRDHUP};
+    bool const was_left = connection->is_left;
     int unread = 0;
 
-    return (connection->phase == PHASE_HEADER || connection->phase == PHASE_BODY) &&
-           poll(&state, 1, 0) > 0 && (state.revents & POLLRDHUP) != 0 &&
-           ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+    connection->is_left = (connection->phase == PHASE_HEADER || connection->phase == PHASE_BODY) &&
+                          poll(&state, 1, 0) > 0 && (state.revents & POLLRDHUP) != 0 &&
+                          ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+    return was_left && connection->is_left; /* the library may still be at what it has read */
 }
 
 /* Shutting a socket down has the library notice its end and close it in its own time. */
