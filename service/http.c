@@ -19,7 +19,6 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -758,13 +757,12 @@ static void on_connection(void *user, struct MHD_Connection *library, void **con
  */
 static bool is_left_unfinished(struct connection *connection)
 {
-    struct pollfd state = {.fd = connection->fd, .events = POLLRDHUP};
     bool const was_left = connection->is_left;
-    int unread = 0;
+    char unread;
 
-    connection->is_left = (connection->phase == PHASE_HEADER || connection->phase == PHASE_BODY) &&
-                          poll(&state, 1, 0) > 0 && (state.revents & POLLRDHUP) != 0 &&
-                          ioctl(connection->fd, FIONREAD, &unread) == 0 && unread == 0;
+    connection->is_left =
+        (connection->phase == PHASE_HEADER || connection->phase == PHASE_BODY) &&
+        recv(connection->fd, &unread, sizeof unread, MSG_PEEK | MSG_DONTWAIT) == 0;
     return was_left && connection->is_left; /* the library may still be at what it has read */
 }
 
