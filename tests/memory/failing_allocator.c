@@ -40,8 +40,9 @@ void failing_allocator_trace(void)
 
 /*
  * HarfBuzz 6.0.0 cannot be kept from crashing where memory ends while it cuts a subset: it reads
- * through null pointers, and frees stand-ins for absent tables that its other library made. So
- * failures in there are told apart: the program is linked with --wrap for these three functions.
+ * through null pointers, and frees stand-ins for absent tables that its other library made. It also
+ * loses what hb_face_set_user_data refuses. So failures in there are told apart: the program is
+ * linked with --wrap for these three functions.
  */
 static _Thread_local int subset_calls;
 static bool *failed_in_subset;
