@@ -48,7 +48,7 @@ TEST_BUILD := $(if $(filter debug asan tsan fuzz,$(VARIANT)),-DTICKETPRESS_TEST_
 # Asked once, and only by a rule that compiles or links: `make help` and `make deps` work on a bare
 # machine. Headers of libraries are system headers, so that our warnings are not about them.
 PACKAGES := libqrencode libcrypto jansson harfbuzz harfbuzz-subset icu-uc icu-i18n lcms2 libdeflate \
-	libmicrohttpd
+	libmicrohttpd libpng libjpeg
 ask = $(if $(shell pkg-config --exists $(1) 2>/dev/null && echo yes),$(shell pkg-config $(2) $(1)),\
 	$(error pkg-config does not know all of: $(1); run `make deps`))
 PACKAGES_CFLAGS = $(eval PACKAGES_CFLAGS := $$(patsubst -I%,-isystem %,\
