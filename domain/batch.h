@@ -135,7 +135,7 @@ enum value_kind {
 struct value {
     enum value_kind kind;
     struct text text; /* VALUE_TEXT: valid UTF-8; may hold U+0000, so go by its length */
-    int64_t integer;  /* VALUE_INTEGER */
+    int64_t integer;  /* VALUE_INTEGER; VALUE_BOOL: 0 or 1 */
     double real;      /* VALUE_REAL */
     const void *node; /* the source's own handle */
 };

@@ -14,6 +14,8 @@ enum {
     CONTENT_BYTES_MAX = 1000,
     STROKE_UM_MIN = 50,
     STROKE_UM_MAX = 10 * UM_PER_MM,
+    BOX_UM_MIN = 50,
+    IMAGE_UM_MIN = UM_PER_MM,
     QUIET_MODULES = 4,    /* on each side; ISO/IEC 18004 clause 9.1 */
     SHOWN_BYTES_MAX = 40, /* of the file's own words in a message */
     UM_PER_INCH = 25400,
@@ -125,25 +127,50 @@ static void require(struct reading *reading, const char *name)
         complain(reading, name, "missing", "is required");
 }
 
-static int32_t length_um(struct reading *reading, const char *name)
+static int32_t length_um_from(struct reading *reading, const char *name, int32_t min)
 {
     require(reading, name);
-    return thousandths(reading, name, 0, 0, PAGE_SIDE_UM_MAX);
+    return thousandths(reading, name, min, min, PAGE_SIDE_UM_MAX);
 }
 
-/* One of a list of words; the first is the default. */
-static int word(struct reading *reading, const char *name, const char *const *words, int count)
+static int32_t length_um(struct reading *reading, const char *name)
+{
+    return length_um_from(reading, name, 0);
+}
+
+/* One of a list of words. */
+static int word(struct reading *reading, const char *name, const char *const *words, int count,
+                int fallback)
 {
     struct value value;
 
     if (!member_of(reading, name, VALUE_TEXT, &value))
-        return 0;
+        return fallback;
     for (int i = 0; i < count; i++)
         if (text_is(value.text, words[i]))
             return i;
     complain(reading, name, "unknown_value", "\"%s\" is not one of its values, such as \"%s\"",
              shown(value.text).text, words[0]);
-    return 0;
+    return fallback;
+}
+
+static uint32_t count_of(struct reading *reading, const char *name, uint32_t fallback, uint32_t max)
+{
+    struct value value;
+
+    if (!member_of(reading, name, VALUE_INTEGER, &value))
+        return fallback;
+    if (value.integer >= 1 && value.integer <= max)
+        return (uint32_t)value.integer;
+    complain(reading, name, "out_of_range", "must be 1 to %u", max);
+    return fallback;
+}
+
+static bool truth(struct reading *reading, const char *name)
+{
+    struct value value;
+
+    return member_of(reading, name, VALUE_BOOL, &value) && value.integer != 0;
 }
 
 static int hex_digit(char c)
@@ -305,12 +332,35 @@ static void when(struct reading *reading, struct layout_element *element)
 
 /* ---- elements ---- */
 
-static void box_members(struct reading *reading, struct layout_element *element)
+static void box_members(struct reading *reading, struct layout_element *element,
+                        int32_t side_um_min)
 {
     element->box.x = length_um(reading, "x_mm");
     element->box.y = length_um(reading, "y_mm");
-    element->box.w = length_um(reading, "w_mm");
-    element->box.h = length_um(reading, "h_mm");
+    element->box.w = length_um_from(reading, "w_mm", side_um_min);
+    element->box.h = length_um_from(reading, "h_mm", side_um_min);
+}
+
+static void turns(struct reading *reading, struct layout_element *element)
+{
+    struct value value;
+
+    if (!member_of(reading, "rotate", VALUE_INTEGER, &value))
+        return;
+    if (value.integer >= 0 && value.integer < 360 && value.integer % 90 == 0)
+        element->quarter_turns = (uint32_t)(value.integer / 90);
+    else
+        complain(reading, "rotate", "unknown_value", "must be 0, 90, 180 or 270");
+}
+
+static void alignment(struct reading *reading, struct layout_element *element,
+                      enum layout_align align, enum layout_valign valign)
+{
+    static const char *const ALIGNS[] = {"start", "center", "end"};
+    static const char *const VALIGNS[] = {"top", "middle", "bottom"};
+
+    element->align = (enum layout_align)word(reading, "align", ALIGNS, 3, (int)align);
+    element->valign = (enum layout_valign)word(reading, "valign", VALIGNS, 3, (int)valign);
 }
 
 static void read_box(struct reading *reading, struct layout_element *element)
@@ -319,7 +369,7 @@ static void read_box(struct reading *reading, struct layout_element *element)
                                         "h_mm", "fill", "when", NULL};
 
     refuse_others(reading, KNOWN);
-    box_members(reading, element);
+    box_members(reading, element, BOX_UM_MIN);
     require(reading, "fill");
     element->color = color(reading, "fill");
 }
@@ -328,9 +378,13 @@ static void read_line(struct reading *reading, struct layout_element *element)
 {
     static const char *const KNOWN[] = {"type",      "x_mm",    "y_mm",  "w_mm", "h_mm",
                                         "stroke_mm", "dash_mm", "color", "when", NULL};
+    size_t before;
 
     refuse_others(reading, KNOWN);
-    box_members(reading, element);
+    before = reading->problems->count;
+    box_members(reading, element, 0);
+    if (reading->problems->count == before && element->box.w == 0 && element->box.h == 0)
+        complain(reading, "", "too_small", "is a line without length");
     require(reading, "stroke_mm");
     element->stroke_um = thousandths(reading, "stroke_mm", 0, STROKE_UM_MIN, STROKE_UM_MAX);
     element->dash_um = thousandths(reading, "dash_mm", 0, 0, STROKE_UM_MAX);
@@ -371,23 +425,108 @@ static void read_text(struct reading *reading, struct layout_element *element)
     static const char *const KNOWN[] = {
         "type",    "x_mm",  "y_mm",     "w_mm",  "h_mm",   "content",          "weight",
         "size_pt", "color", "floor_pt", "align", "valign", "wrapped_floor_pt", "lines_max",
-        "when",    NULL};
+        "rotate",  "when",  NULL};
     static const char *const WEIGHTS[] = {"regular", "bold"};
-    static const char *const ALIGNS[] = {"start", "center", "end"};
-    static const char *const VALIGNS[] = {"top", "middle", "bottom"};
     size_t const before = reading->problems->count;
 
     refuse_others(reading, KNOWN);
-    box_members(reading, element);
+    box_members(reading, element, 0);
     content(reading, element);
     text_sizes(reading, element);
     if (reading->problems->count == before)
         check_text_box(reading, element);
     element->color = color(reading, "color");
-    element->is_bold = word(reading, "weight", WEIGHTS, 2) == 1;
-    element->align = (enum layout_align)word(reading, "align", ALIGNS, 3);
-    element->valign = (enum layout_valign)word(reading, "valign", VALIGNS, 3);
+    element->is_bold = word(reading, "weight", WEIGHTS, 2, 0) == 1;
+    alignment(reading, element, ALIGN_START, VALIGN_TOP);
+    turns(reading, element);
 }
+
+/* ---- images ---- */
+
+static bool is_file_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+static bool ends_as_image(struct text file)
+{
+    static const char *const ENDINGS[] = {".png", ".jpg", ".jpeg"};
+
+    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++) {
+        size_t const len = strlen(ENDINGS[i]);
+
+        if (file.len > len && memcmp(file.data + file.len - len, ENDINGS[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Names between single slashes, none of which begins with a dot: nothing leads out of the layout's
+ * directory, and no hidden file is read. */
+static bool is_image_file(struct text file)
+{
+    bool is_first = true; /* character of a name */
+
+    if (file.len > LAYOUT_FILE_BYTES_MAX || !ends_as_image(file))
+        return false;
+    for (size_t i = 0; i < file.len; i++) {
+        char const c = file.data[i];
+
+        if (c == '/' ? is_first : !is_file_name_char(c) || (is_first && c == '.'))
+            return false;
+        is_first = c == '/';
+    }
+    return true;
+}
+
+/* The index of the image of a file; one more image when it is named for the first time. */
+static size_t image_of_file(struct reading *reading, struct text file)
+{
+    struct layout *layout = reading->layout;
+
+    for (size_t i = 0; i < layout->images_count; i++)
+        if (text_is(file, layout->images[i].file.data))
+            return i;
+    if (layout->images_count == LAYOUT_IMAGES_MAX) {
+        complain(reading, "file", "too_many", "more than %d different images", LAYOUT_IMAGES_MAX);
+        return 0;
+    }
+    if (layout->images == NULL)
+        layout->images = arena_alloc(&layout->arena, LAYOUT_IMAGES_MAX * sizeof *layout->images);
+    if (layout->images == NULL)
+        reading->status = error_set(reading->err, ST_NO_MEMORY, "a layout");
+    else
+        reading->status = arena_text_copy(&layout->arena, file.data, file.len,
+                                          &layout->images[layout->images_count].file, reading->err);
+    return reading->status == ST_OK ? layout->images_count++ : 0;
+}
+
+static void read_image(struct reading *reading, struct layout_element *element)
+{
+    static const char *const KNOWN[] = {"type", "x_mm",  "y_mm",   "w_mm",   "h_mm", "file",
+                                        "fit",  "align", "valign", "rotate", "when", NULL};
+    static const char *const FITS[] = {"contain", "cover", "stretch"};
+    struct value value;
+
+    refuse_others(reading, KNOWN);
+    box_members(reading, element, IMAGE_UM_MIN);
+    element->fit = (enum layout_fit)word(reading, "fit", FITS, 3, FIT_CONTAIN);
+    alignment(reading, element, ALIGN_CENTER, VALIGN_MIDDLE);
+    turns(reading, element);
+    require(reading, "file");
+    if (!member_of(reading, "file", VALUE_TEXT, &value))
+        return;
+    if (is_image_file(value.text))
+        element->image = image_of_file(reading, value.text);
+    else
+        complain(reading, "file", "bad_file",
+                 "must be 1 to %d of a-z A-Z 0-9 . _ - and / between names, none of which begins "
+                 "with a dot, and end with .png, .jpg or .jpeg",
+                 LAYOUT_FILE_BYTES_MAX);
+}
+
+/* ---- the symbol ---- */
 
 int layout_qr_side_max(enum layout_qr_level level)
 {
@@ -406,7 +545,7 @@ static void read_qr(struct reading *reading, struct layout_element *element)
     static const enum layout_qr_level LEVEL_OF[] = {LAYOUT_QR_M, LAYOUT_QR_L, LAYOUT_QR_Q,
                                                     LAYOUT_QR_H};
     size_t before;
-    int modules;
+    int32_t modules, module_um_min;
 
     refuse_others(reading, KNOWN);
     element->box.x = length_um(reading, "x_mm");
@@ -415,35 +554,56 @@ static void read_qr(struct reading *reading, struct layout_element *element)
     element->box.w = element->box.h = length_um(reading, "side_mm");
     if (reading->problems->count > before)
         return;
-    element->qr_level = LEVEL_OF[word(reading, "level", LEVELS, 4)];
+    element->qr_level = LEVEL_OF[word(reading, "level", LEVELS, 4, 0)];
     modules = layout_qr_side_max(element->qr_level) + 2 * QUIET_MODULES;
-    if (element->box.w / modules < LAYOUT_MODULE_UM_MIN)
+    module_um_min = reading->layout->module_um_min;
+    if (element->box.w < modules * module_um_min)
         complain(reading, "side_mm", "modules_too_small",
-                 "must be at least %.1f mm: the longest token has %d modules with its quiet zone, "
-                 "of 0.6 mm each",
-                 modules * LAYOUT_MODULE_UM_MIN / 1000.0, modules);
+                 "must be at least %g mm: the longest token has %d modules with its quiet zone, of "
+                 "%g mm each",
+                 modules * module_um_min / 1000.0, modules, module_um_min / 1000.0);
+}
+
+/* ---- elements ---- */
+
+/* What an element may colour. */
+static struct box_um ink_of(const struct layout_element *element)
+{
+    struct box_um ink = element->box;
+    int32_t const half = (element->stroke_um + 1) / 2;
+
+    if (element->kind != LAYOUT_LINE)
+        return ink;
+    if (element->box.h > 0 || element->box.w == 0) {
+        ink.x -= half;
+        ink.w += 2 * half;
+    }
+    if (element->box.w > 0) {
+        ink.y -= half;
+        ink.h += 2 * half;
+    }
+    return ink;
 }
 
 static void read_element(struct reading *reading, struct layout_element *element)
 {
-    static const char *const TYPES[] = {"box", "line", "text", "qr"};
+    static const char *const TYPES[] = {"box", "line", "text", "qr", "image"};
     static void (*const READERS[])(struct reading *, struct layout_element *) = {
-        [LAYOUT_BOX] = read_box,
-        [LAYOUT_LINE] = read_line,
-        [LAYOUT_TEXT] = read_text,
-        [LAYOUT_QR] = read_qr,
+        [LAYOUT_BOX] = read_box, [LAYOUT_LINE] = read_line,   [LAYOUT_TEXT] = read_text,
+        [LAYOUT_QR] = read_qr,   [LAYOUT_IMAGE] = read_image,
     };
-    struct box_um const page = {.w = reading->layout->page_w_um, .h = reading->layout->page_h_um};
+    const struct layout_n_up *n_up = &reading->layout->n_up;
+    struct box_um const ticket = {.w = n_up->ticket_w_um, .h = n_up->ticket_h_um};
     size_t const before = reading->problems->count;
 
     require(reading, "type");
-    element->kind = (enum layout_element_kind)word(reading, "type", TYPES, 4);
+    element->kind = (enum layout_element_kind)word(reading, "type", TYPES, 5, 0);
     if (reading->problems->count > before)
         return; /* the type says which members there may be */
     READERS[element->kind](reading, element);
     when(reading, element);
-    if (!box_is_inside(element->box, page))
-        complain(reading, "", "outside_page", "reaches outside the page");
+    if (!box_is_inside(ink_of(element), ticket))
+        complain(reading, "", "outside_page", "reaches outside the ticket");
 }
 
 static void read_elements(struct reading *reading, struct value elements)
@@ -495,10 +655,10 @@ static void check_qr(struct reading *reading)
     }
     for (size_t i = 0; i < layout->elements_count; i++) {
         const struct layout_element *element = &layout->elements[i];
-        bool const is_ink = element->kind == LAYOUT_TEXT || element->kind == LAYOUT_LINE;
+        bool const is_refused = element->kind == LAYOUT_TEXT || element->kind == LAYOUT_LINE;
 
         snprintf(reading->place, sizeof reading->place, "/elements/%zu", i);
-        if (is_ink && box_overlaps(element->box, qr->box))
+        if (is_refused && box_overlaps(ink_of(element), qr->box))
             complain(reading, "", "on_quiet_zone", "overlaps the QR symbol and its quiet zone");
     }
     reading->place[0] = '\0';
@@ -520,23 +680,121 @@ static void read_name(struct reading *reading)
                                           &reading->layout->name, reading->err);
 }
 
-static void read_root(struct reading *reading)
-{
-    static const char *const KNOWN[] = {"name", "page_w_mm", "page_h_mm", "elements", NULL};
-    struct layout *layout = reading->layout;
-    struct value elements;
+/* ---- pages and sheets ---- */
 
-    refuse_others(reading, KNOWN);
-    read_name(reading);
+static void read_page(struct reading *reading)
+{
+    struct layout *layout = reading->layout;
+
     require(reading, "page_w_mm");
     require(reading, "page_h_mm");
     layout->page_w_um =
         thousandths(reading, "page_w_mm", PAGE_SIDE_UM_MAX, PAGE_SIDE_UM_MIN, PAGE_SIDE_UM_MAX);
     layout->page_h_um =
         thousandths(reading, "page_h_mm", PAGE_SIDE_UM_MAX, PAGE_SIDE_UM_MIN, PAGE_SIDE_UM_MAX);
+    layout->n_up = (struct layout_n_up){
+        .columns = 1,
+        .rows = 1,
+        .ticket_w_um = layout->page_w_um,
+        .ticket_h_um = layout->page_h_um,
+    };
+}
+
+/* All cells with the gaps between them. */
+static struct box_um grid_of(const struct layout_n_up *n_up)
+{
+    return (struct box_um){
+        .x = n_up->margin_x_um,
+        .y = n_up->margin_y_um,
+        .w = (int32_t)n_up->columns * (n_up->ticket_w_um + n_up->gap_x_um) - n_up->gap_x_um,
+        .h = (int32_t)n_up->rows * (n_up->ticket_h_um + n_up->gap_y_um) - n_up->gap_y_um,
+    };
+}
+
+static void check_grid(struct reading *reading, const struct layout_n_up *n_up)
+{
+    struct box_um const sheet = {.w = reading->layout->page_w_um, .h = reading->layout->page_h_um};
+    int32_t const around = LAYOUT_CUT_MARK_UM + LAYOUT_CUT_CLEAR_UM;
+    struct box_um grid = grid_of(n_up);
+
+    if (n_up->columns * n_up->rows > LAYOUT_CELLS_MAX)
+        complain(reading, "", "out_of_range", "more than %d tickets on a sheet", LAYOUT_CELLS_MAX);
+    if (!box_is_inside(grid, sheet)) {
+        complain(reading, "", "outside_sheet",
+                 "the tickets reach outside the page: they take %g x "
+                 "%g mm with their gaps",
+                 grid.w / 1000.0, grid.h / 1000.0);
+        return;
+    }
+    grid =
+        (struct box_um){grid.x - around, grid.y - around, grid.w + 2 * around, grid.h + 2 * around};
+    if (n_up->has_cut_marks && !box_is_inside(grid, sheet))
+        complain(reading, "cut_marks", "no_margin", "need %g mm around the tickets",
+                 around / 1000.0);
+}
+
+static void grid_members(struct reading *reading, struct layout_n_up *n_up)
+{
+    static const char *const KNOWN[] = {"columns",     "rows",        "ticket_w_mm", "ticket_h_mm",
+                                        "margin_x_mm", "margin_y_mm", "gap_x_mm",    "gap_y_mm",
+                                        "cut_marks",   NULL};
+    const struct layout *layout = reading->layout;
+    struct box_um grid;
+
+    refuse_others(reading, KNOWN);
+    require(reading, "columns");
+    require(reading, "rows");
+    n_up->columns = count_of(reading, "columns", 1, LAYOUT_CELLS_MAX);
+    n_up->rows = count_of(reading, "rows", 1, LAYOUT_CELLS_MAX);
+    n_up->ticket_w_um = length_um_from(reading, "ticket_w_mm", PAGE_SIDE_UM_MIN);
+    n_up->ticket_h_um = length_um_from(reading, "ticket_h_mm", PAGE_SIDE_UM_MIN);
+    n_up->gap_x_um = thousandths(reading, "gap_x_mm", 0, 0, PAGE_SIDE_UM_MAX);
+    n_up->gap_y_um = thousandths(reading, "gap_y_mm", 0, 0, PAGE_SIDE_UM_MAX);
+    grid = grid_of(n_up);
+    n_up->margin_x_um =
+        thousandths(reading, "margin_x_mm", (layout->page_w_um - grid.w) / 2, 0, PAGE_SIDE_UM_MAX);
+    n_up->margin_y_um =
+        thousandths(reading, "margin_y_mm", (layout->page_h_um - grid.h) / 2, 0, PAGE_SIDE_UM_MAX);
+    n_up->has_cut_marks = truth(reading, "cut_marks");
+}
+
+static void read_n_up(struct reading *reading)
+{
+    const void *root = reading->object;
+    size_t const before = reading->problems->count;
+    struct layout_n_up n_up = {0};
+    struct value value;
+
+    if (!member_of(reading, "n_up", VALUE_OBJECT, &value))
+        return;
+    snprintf(reading->place, sizeof reading->place, "/n_up");
+    reading->object = value.node;
+    grid_members(reading, &n_up);
+    if (reading->problems->count == before)
+        check_grid(reading, &n_up);
+    if (reading->problems->count == before)
+        reading->layout->n_up = n_up;
+    reading->object = root;
+    reading->place[0] = '\0';
+}
+
+static void read_root(struct reading *reading)
+{
+    static const char *const KNOWN[] = {"$schema", "name",          "page_w_mm", "page_h_mm",
+                                        "n_up",    "module_mm_min", "elements",  NULL};
+    struct layout *layout = reading->layout;
+    struct value value;
+
+    refuse_others(reading, KNOWN);
+    (void)member_of(reading, "$schema", VALUE_TEXT, &value); /* for editors */
+    read_name(reading);
+    read_page(reading);
+    read_n_up(reading);
+    layout->module_um_min = thousandths(reading, "module_mm_min", LAYOUT_MODULE_UM,
+                                        LAYOUT_MODULE_UM_MIN, LAYOUT_MODULE_UM);
     require(reading, "elements");
-    if (reading->status == ST_OK && member_of(reading, "elements", VALUE_ARRAY, &elements))
-        read_elements(reading, elements);
+    if (reading->status == ST_OK && member_of(reading, "elements", VALUE_ARRAY, &value))
+        read_elements(reading, value);
     if (reading->status == ST_OK && layout->elements_count > 0)
         check_qr(reading);
 }
@@ -570,4 +828,38 @@ void layout_clear(struct layout *layout)
 {
     arena_clear(&layout->arena);
     *layout = (struct layout){0};
+}
+
+/* ---- questions ---- */
+
+size_t layout_cells(const struct layout *layout)
+{
+    return (size_t)layout->n_up.columns * layout->n_up.rows;
+}
+
+struct box_um layout_cell(const struct layout *layout, size_t cell)
+{
+    const struct layout_n_up *n_up = &layout->n_up;
+    int32_t const column = (int32_t)(cell % n_up->columns);
+    int32_t const row = (int32_t)(cell / n_up->columns);
+
+    assert(cell < layout_cells(layout));
+    return (struct box_um){
+        .x = n_up->margin_x_um + column * (n_up->ticket_w_um + n_up->gap_x_um),
+        .y = n_up->margin_y_um + row * (n_up->ticket_h_um + n_up->gap_y_um),
+        .w = n_up->ticket_w_um,
+        .h = n_up->ticket_h_um,
+    };
+}
+
+int32_t layout_module_um(const struct layout *layout)
+{
+    for (size_t i = 0; i < layout->elements_count; i++) {
+        const struct layout_element *element = &layout->elements[i];
+
+        if (element->kind == LAYOUT_QR)
+            return element->box.w / (layout_qr_side_max(element->qr_level) + 2 * QUIET_MODULES);
+    }
+    assert(false); /* a layout has a symbol */
+    return 0;
 }

@@ -1,10 +1,15 @@
 /*
  * A layout: what stands where on a ticket, as plain data, with the rules that it must keep. Lengths
- * are micrometres from the page's top left corner. First comes what is the same on every ticket,
+ * are micrometres from the ticket's top left corner. First comes what is the same on every ticket,
  * then what is not, each in the order of the file; the QR symbol with its white plate is always
  * last, so that nothing can lie on it.
  *
+ * A ticket is a whole page, or one cell of a sheet (struct layout_n_up).
+ *
  * Text contents are pieces: literal text and fields such as {event.name} or {label.holder}.
+ *
+ * service/data/layout.schema.json says the same to programs and describes each member; the test of
+ * the schema holds the two together.
  *
  * The codes of problems:
  *   missing, unknown_member, wrong_type, out_of_range   as in domain/batch.h
@@ -14,8 +19,13 @@
  *   too_long           a content of too many pieces
  *   bad_name           of the layout
  *   bad_color
- *   outside_page       an element reaches over the page's edge
- *   too_small          a text's box is narrower or lower than its smallest letters
+ *   bad_file           of an image: not a relative path of plain names that ends as PNG or JPEG do
+ *   too_many           images of different files
+ *   outside_page       an element, with a line's whole stroke, reaches over the ticket's edge
+ *   outside_sheet      the cells of an n_up do not fit the page
+ *   no_margin          around an n_up's cells for its cut marks
+ *   too_small          a text's box is narrower or lower than its smallest letters; a line without
+ *                      length
  *   modules_too_small  of the QR symbol, with the longest token
  *   one_qr             there is none, or more than one
  *   on_quiet_zone      a text or line overlaps the QR symbol's box
@@ -37,7 +47,13 @@ enum {
     LAYOUT_ELEMENTS_MAX = 200,
     LAYOUT_PIECES_MAX = 32,
     LAYOUT_LINES_MAX = 40,
-    LAYOUT_MODULE_UM_MIN = 600, /* 0.35 and 0.4 mm never read at 100 dpi, 0.6 mm always did */
+    LAYOUT_IMAGES_MAX = 16, /* different files */
+    LAYOUT_FILE_BYTES_MAX = 100,
+    LAYOUT_CELLS_MAX = 64, /* tickets on a sheet */
+    LAYOUT_CUT_MARK_UM = 3 * UM_PER_MM,
+    LAYOUT_CUT_CLEAR_UM = UM_PER_MM,
+    LAYOUT_MODULE_UM = 600,     /* 0.35 and 0.4 mm never read at 100 dpi, 0.6 mm always did */
+    LAYOUT_MODULE_UM_MIN = 400, /* for layouts that ask for it and are printed finely */
     LAYOUT_SIZE_MPT_MIN = 4000,
     LAYOUT_SIZE_MPT_MAX = 200000,
 };
@@ -79,10 +95,17 @@ struct layout_piece {
     struct text literal; /* FIELD_LITERAL */
 };
 
-enum layout_element_kind { LAYOUT_BOX, LAYOUT_LINE, LAYOUT_TEXT, LAYOUT_QR };
+enum layout_element_kind { LAYOUT_BOX, LAYOUT_LINE, LAYOUT_TEXT, LAYOUT_QR, LAYOUT_IMAGE };
 enum layout_align { ALIGN_START, ALIGN_CENTER, ALIGN_END };
 enum layout_valign { VALIGN_TOP, VALIGN_MIDDLE, VALIGN_BOTTOM };
 enum layout_qr_level { LAYOUT_QR_L, LAYOUT_QR_M, LAYOUT_QR_Q, LAYOUT_QR_H };
+
+/* How an image comes into its box; the first two keep its proportions. */
+enum layout_fit {
+    FIT_CONTAIN, /* as large as the box allows, placed by align and valign */
+    FIT_COVER,   /* as small as fills the box, placed by align and valign, cut off at its edges */
+    FIT_STRETCH  /* exactly the box */
+};
 
 struct layout_element {
     enum layout_element_kind kind;
@@ -101,17 +124,57 @@ struct layout_element {
     enum layout_align align;
     enum layout_valign valign;
     enum layout_qr_level qr_level; /* the box holds symbol and quiet zone */
+    size_t image;                  /* index into the layout's images */
+    enum layout_fit fit;
+    /* Texts and images, 0..3, clockwise. The box is the place on the ticket as it is seen; what
+     * stands in it is set as if the box were upright, w and h changing places at 1 and 3, and then
+     * turned, so that align start is the top at 1 and the bottom at 3. */
+    uint32_t quarter_turns;
+};
+
+/* A file that image elements name; what it shows is decoded and kept elsewhere. */
+struct layout_image {
+    struct text file; /* relative to the layout's own directory: a-z A-Z 0-9 . _ - / and no "..",
+                         1..LAYOUT_FILE_BYTES_MAX bytes; ends with .png, .jpg or .jpeg */
+};
+
+/* Tickets on a sheet, row by row from the top left. A layout without n_up has one cell: its page.
+ */
+struct layout_n_up {
+    uint32_t columns, rows;     /* 1.., at most LAYOUT_CELLS_MAX cells */
+    int32_t ticket_w_um;        /* of a cell */
+    int32_t ticket_h_um;        /* elements lie in a cell, and are measured from its corner */
+    int32_t margin_x_um;        /* from the sheet's left edge to the first column */
+    int32_t margin_y_um;        /* from its top edge to the first row */
+    int32_t gap_x_um, gap_y_um; /* between cells */
+    bool has_cut_marks;         /* lines of LAYOUT_CUT_MARK_UM that continue each cell's edges
+                                   into the sheet's margins, LAYOUT_CUT_CLEAR_UM from the
+                                   outermost cells; there is room for them on all four sides */
 };
 
 struct layout {
     struct arena arena;
     struct text name;
-    int32_t page_w_um, page_h_um;
+    int32_t page_w_um, page_h_um; /* the sheet */
+    struct layout_n_up n_up;
+    int32_t module_um_min; /* LAYOUT_MODULE_UM_MIN..LAYOUT_MODULE_UM; no module is smaller */
     struct layout_element *elements; /* elements_count of them; exactly one is a QR symbol */
     size_t elements_count;
+    struct layout_image *images; /* images_count of them, files all different, each one used */
+    size_t images_count;         /* 0..LAYOUT_IMAGES_MAX */
 };
 
 void layout_clear(struct layout *layout);
+
+/* Tickets on a full sheet, 1..LAYOUT_CELLS_MAX. */
+size_t layout_cells(const struct layout *layout);
+
+/* Where the ticket in a cell, 0..layout_cells - 1, lies on its sheet. */
+struct box_um layout_cell(const struct layout *layout, size_t cell);
+
+/* The side of a module of the QR symbol when it holds the longest token, rounded down: the smallest
+ * there will be. */
+int32_t layout_module_um(const struct layout *layout);
 
 /*
  * Read a layout by its rules.

@@ -428,6 +428,7 @@ static struct value value_of(const json_t *node)
     case JSON_TRUE:
     case JSON_FALSE:
         value.kind = VALUE_BOOL;
+        value.integer = json_is_true(node);
         break;
     case JSON_NULL:
         break;

@@ -580,6 +580,8 @@ static enum status draw(struct writing *writing, const struct placed *placed)
         return draw_text(writing, placed);
     case LAYOUT_QR:
         return draw_qr(writing, placed);
+    case LAYOUT_IMAGE:
+        return ST_OK; /* without its pixels, which hang beside the plan */
     }
     return ST_OK;
 }

@@ -71,25 +71,30 @@ Test(layout_read, reads_the_built_in_layout)
 Test(layout_read, gives_every_member_and_its_default)
 {
     static const char JSON[] = HEAD
-        "{'type': 'box', 'x_mm': 1, 'y_mm': 2.5, 'w_mm': 3, 'h_mm': 0.0015, 'fill': '#1b2440',"
+        "{'type': 'box', 'x_mm': 1, 'y_mm': 2.5006, 'w_mm': 3, 'h_mm': 0.0504, 'fill': '#1b2440',"
         " 'when': 'ticket.gate'},"
         "{'type': 'line', 'x_mm': 0, 'y_mm': 60.6, 'w_mm': 87, 'h_mm': 0, 'stroke_mm': 0.2,"
         " 'dash_mm': 1.2, 'color': '#0000ff'},"
         "{'type': 'text', 'x_mm': 9, 'y_mm': 6, 'w_mm': 87, 'h_mm': 5, 'content':"
         " 'At {event.time}, {label.gate}{ticket.gate}\\n.', 'size_pt': 8.5, 'floor_pt': 6,"
         " 'wrapped_floor_pt': 5, 'lines_max': 3, 'weight': 'bold', 'align': 'end',"
-        " 'valign': 'bottom', 'color': '#c9a24b', 'when': 'event.doors'}," TEXT
-        "'content': 'x'}, {'type': 'qr', 'x_mm': 5, 'y_mm': 92.2, 'side_mm': 51, 'level': 'H'}]}";
+        " 'valign': 'bottom', 'color': '#c9a24b', 'rotate': 270, 'when': 'event.doors'}," TEXT
+        "'content': 'x'}, {'type': 'qr', 'x_mm': 5, 'y_mm': 92.2, 'side_mm': 51, 'level': 'H'},"
+        "{'type': 'image', 'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 1, 'file': 'a/B-1_2.c.png',"
+        " 'fit': 'cover', 'align': 'start', 'valign': 'bottom', 'rotate': 90},"
+        "{'type': 'image', 'x_mm': 0, 'y_mm': 0, 'w_mm': 9, 'h_mm': 9, 'file': 'b.jpeg'},"
+        "{'type': 'image', 'x_mm': 0, 'y_mm': 0, 'w_mm': 9, 'h_mm': 9, 'file': 'a/B-1_2.c.png',"
+        " 'fit': 'stretch', 'rotate': 0}]}";
     struct layout layout = {0};
     struct problems problems = {0};
     const struct layout_element *e;
 
     problems_add(&problems, "/earlier", "earlier", "is no fault of this layout");
     cr_assert_eq(read_text(JSON, &layout, &problems, NULL), ST_OK);
-    cr_assert_eq(layout.elements_count, 5);
+    cr_assert_eq(layout.elements_count, 8);
     e = &layout.elements[0];
     cr_expect(e->kind == LAYOUT_BOX && e->color == 0x1B2440);
-    cr_expect(e->box.x == 1000 && e->box.y == 2500 && e->box.w == 3000 && e->box.h == 2);
+    cr_expect(e->box.x == 1000 && e->box.y == 2501 && e->box.w == 3000 && e->box.h == 50);
     cr_expect(e->has_when && e->when == FIELD_TICKET_GATE);
     e = &layout.elements[1];
     cr_expect(e->kind == LAYOUT_LINE && e->color == 0x0000FF && !e->has_when);
@@ -98,7 +103,7 @@ Test(layout_read, gives_every_member_and_its_default)
     cr_expect(e->kind == LAYOUT_TEXT && e->is_bold && e->color == 0xC9A24B);
     cr_expect(e->size_mpt == 8500 && e->floor_mpt == 6000 && e->wrapped_floor_mpt == 5000);
     cr_expect(e->lines_max == 3 && e->align == ALIGN_END && e->valign == VALIGN_BOTTOM);
-    cr_expect(e->has_when && e->when == FIELD_EVENT_DOORS);
+    cr_expect(e->has_when && e->when == FIELD_EVENT_DOORS && e->quarter_turns == 3);
     cr_assert_eq(e->pieces_count, 6);
     cr_expect(e->pieces[0].field == FIELD_LITERAL);
     cr_expect_str_eq(e->pieces[0].literal.data, "At ");
@@ -110,11 +115,75 @@ Test(layout_read, gives_every_member_and_its_default)
     e = &layout.elements[3];
     cr_expect(e->floor_mpt == 10000 && e->wrapped_floor_mpt == 10000 && e->lines_max == 1);
     cr_expect(!e->is_bold && e->align == ALIGN_START && e->valign == VALIGN_TOP && e->color == 0);
+    cr_expect_eq(e->quarter_turns, 0);
     e = &layout.elements[4];
     cr_expect(e->kind == LAYOUT_QR && e->qr_level == LAYOUT_QR_H);
     cr_expect(e->box.w == 51000 && e->box.h == 51000);
+    e = &layout.elements[5];
+    cr_expect(e->kind == LAYOUT_IMAGE && e->image == 0 && e->fit == FIT_COVER);
+    cr_expect(e->align == ALIGN_START && e->valign == VALIGN_BOTTOM && e->quarter_turns == 1);
+    e = &layout.elements[6];
+    cr_expect(e->kind == LAYOUT_IMAGE && e->image == 1 && e->fit == FIT_CONTAIN);
+    cr_expect(e->align == ALIGN_CENTER && e->valign == VALIGN_MIDDLE && e->quarter_turns == 0);
+    e = &layout.elements[7];
+    cr_expect(e->image == 0 && e->fit == FIT_STRETCH);
+    cr_assert_eq(layout.images_count, 2);
+    cr_expect_str_eq(layout.images[0].file.data, "a/B-1_2.c.png");
+    cr_expect_str_eq(layout.images[1].file.data, "b.jpeg");
+    cr_expect(layout.n_up.columns == 1 && layout.n_up.rows == 1 && !layout.n_up.has_cut_marks);
+    cr_expect(layout.n_up.ticket_w_um == 105000 && layout.n_up.ticket_h_um == 148000);
+    cr_expect_eq(layout.module_um_min, LAYOUT_MODULE_UM);
+    cr_expect_eq(layout_module_um(&layout), 600);
     layout_clear(&layout);
     problems_clear(&problems);
+}
+
+#define SHEET(n_up)                                                                                \
+    "{'$schema': 'x', 'name': 'test', 'page_w_mm': 210, 'page_h_mm': 297, 'module_mm_min': 0.4,"   \
+    " 'n_up': {" n_up "}, 'elements': [{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 26}]}"
+
+Test(layout_cell, goes_row_by_row_over_the_sheet)
+{
+    static const struct {
+        const char *json;
+        size_t cells, cell;
+        struct box_um box;
+    } ROWS[] = {
+        {SHEET("'columns': 1, 'rows': 1, 'ticket_w_mm': 210, 'ticket_h_mm': 297"),
+         1,
+         0,
+         {0, 0, 210000, 297000}},
+        {SHEET("'columns': 2, 'rows': 3, 'ticket_w_mm': 90, 'ticket_h_mm': 80"),
+         6,
+         0,
+         {15000, 28500, 90000, 80000}},
+        {SHEET("'columns': 2, 'rows': 3, 'ticket_w_mm': 90, 'ticket_h_mm': 80, 'gap_x_mm': 2,"
+               " 'gap_y_mm': 3"),
+         6,
+         3,
+         {106000, 108500, 90000, 80000}},
+        {SHEET("'columns': 2, 'rows': 3, 'ticket_w_mm': 90, 'ticket_h_mm': 80, 'gap_x_mm': 2,"
+               " 'gap_y_mm': 3, 'margin_x_mm': 4, 'margin_y_mm': 4, 'cut_marks': true"),
+         6,
+         5,
+         {96000, 170000, 90000, 80000}},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct layout layout = {0};
+        struct problems problems = {0};
+        struct box_um box;
+
+        cr_assert_eq(read_text(ROWS[i].json, &layout, &problems, NULL), ST_OK, "%zu: %s", i,
+                     problems.listed[0].detail.data);
+        box = layout_cell(&layout, ROWS[i].cell);
+        cr_expect_eq(layout_cells(&layout), ROWS[i].cells);
+        cr_expect(box.x == ROWS[i].box.x && box.y == ROWS[i].box.y, "%zu: %d %d", i, box.x, box.y);
+        cr_expect(box.w == ROWS[i].box.w && box.h == ROWS[i].box.h, "%zu", i);
+        cr_expect_eq(layout.n_up.has_cut_marks, i == 3);
+        cr_expect_eq(layout_module_um(&layout), 400);
+        layout_clear(&layout);
+    }
 }
 
 Test(layout_read, knows_each_field_by_its_name)
@@ -169,10 +238,19 @@ Test(layout_read, knows_each_field_by_its_name)
 #define WITH_BOX(box, member) WITH("{'type': 'box', " box ", 'fill': '#000000'" member "}")
 #define BOX                   "'x_mm': 1, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1"
 #define WITH_LINE(member)                                                                          \
-    WITH("{'type': 'line', 'x_mm': 1, 'y_mm': 1, 'w_mm': 9, 'h_mm': 0, " member "}")
-#define ONLY(element) HEAD element "]}"
-#define C10           "aaaaaaaaaa"
-#define C64           C10 C10 C10 C10 C10 C10 "aaaa"
+    WITH("{'type': 'line', 'x_mm': 1, 'y_mm': 9, 'w_mm': 9, 'h_mm': 0, " member "}")
+#define ONLY(element)   HEAD element "]}"
+#define IMAGE           "{'type': 'image', " BOX
+#define WITH_FILE(file) WITH(IMAGE ", 'file': " file "}")
+#define N_UP(members)                                                                              \
+    "{'name': 'test', 'page_w_mm': 2000, 'page_h_mm': 2000, 'n_up': {" members "}, 'elements': ["  \
+    "{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 44}]}"
+#define CELL "'ticket_w_mm': 60, 'ticket_h_mm': 60"
+#define MODULES(min, side)                                                                         \
+    "{'name': 'test', 'page_w_mm': 105, 'page_h_mm': 148, 'module_mm_min': " min ", 'elements': [" \
+    "{'type': 'qr', 'x_mm': 5, 'y_mm': 92, 'side_mm': " side "}]}"
+#define C10 "aaaaaaaaaa"
+#define C64 C10 C10 C10 C10 C10 C10 "aaaa"
 #define P8                                                                                         \
     "{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}{ticket.id}"
 
@@ -207,7 +285,7 @@ static const struct {
      "out_of_range"},
     {"{'name': 'a', 'page_w_mm': 1e300, 'page_h_mm': 148, 'elements': [" QR "]}", "/page_w_mm",
      "out_of_range"},
-    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148, 'n_up': 4, 'elements': [" QR "]}", "",
+    {"{'name': 'a', 'page_w_mm': 105, 'page_h_mm': 148, 'n_down': 4, 'elements': [" QR "]}", "",
      "unknown_member"},
 
     /* the list of elements */
@@ -219,7 +297,7 @@ static const struct {
     {WITH("7"), "/elements/1", "wrong_type"},
     {WITH("{}"), "/elements/1/type", "missing"},
     {WITH("{'type': 1}"), "/elements/1/type", "wrong_type"},
-    {WITH("{'type': 'image'}"), "/elements/1/type", "unknown_value"},
+    {WITH("{'type': 'circle'}"), "/elements/1/type", "unknown_value"},
 
     /* boxes */
     {WITH_BOX("'y_mm': 1, 'w_mm': 1, 'h_mm': 1", ""), "/elements/1/x_mm", "missing"},
@@ -257,8 +335,83 @@ static const struct {
     {WITH_LINE("'stroke_mm': 1, 'fill': '#000000'"), "/elements/1", "unknown_member"},
     {WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 100, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
      "/elements/1", "on_quiet_zone"},
+    {WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 91.501, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
+     "/elements/1", "on_quiet_zone"},
+    {WITH("{'type': 'line', 'x_mm': 49.499, 'y_mm': 99, 'w_mm': 0, 'h_mm': 9, 'stroke_mm': 1}"),
+     "/elements/1", "on_quiet_zone"},
+    {WITH("{'type': 'line', 'x_mm': 0.499, 'y_mm': 9, 'w_mm': 0, 'h_mm': 9, 'stroke_mm': 1}"),
+     "/elements/1", "outside_page"},
+    {WITH("{'type': 'line', 'x_mm': 9, 'y_mm': 0.499, 'w_mm': 9, 'h_mm': 0, 'stroke_mm': 1}"),
+     "/elements/1", "outside_page"},
+    {WITH("{'type': 'line', 'x_mm': 9, 'y_mm': 9, 'w_mm': 0, 'h_mm': 0, 'stroke_mm': 1}"),
+     "/elements/1", "too_small"},
+
+    /* images */
+    {WITH(IMAGE "}"), "/elements/1/file", "missing"},
+    {WITH_FILE("7"), "/elements/1/file", "wrong_type"},
+    {WITH_FILE("''"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'logo'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'logo.gif'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'logo.PNG'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'.logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'/logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'a//logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'../logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'a/../logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'a\\\\logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'a\\u0001/logo.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'" C64 "/" C10 C10 C10 "a.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'a.png', 'fit': 'fill'"), "/elements/1/fit", "unknown_value"},
+    {WITH_FILE("'a.png', 'align': 'left'"), "/elements/1/align", "unknown_value"},
+    {WITH_FILE("'a.png', 'rotate': 45"), "/elements/1/rotate", "unknown_value"},
+    {WITH_FILE("'a.png', 'rotate': 360"), "/elements/1/rotate", "unknown_value"},
+    {WITH_FILE("'a.png', 'rotate': -90"), "/elements/1/rotate", "unknown_value"},
+    {WITH_FILE("'a.png', 'rotate': '90'"), "/elements/1/rotate", "wrong_type"},
+    {WITH_FILE("'a.png', 'color': '#000000'"), "/elements/1", "unknown_member"},
+    {WITH("{'type': 'image', 'x_mm': 1, 'y_mm': 1, 'w_mm': 0.999, 'h_mm': 1, 'file': 'a.png'}"),
+     "/elements/1/w_mm", "out_of_range"},
+    {WITH("{'type': 'image', 'x_mm': 105, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1, 'file': 'a.png'}"),
+     "/elements/1", "outside_page"},
+
+    /* sheets */
+    {N_UP("'rows': 1, " CELL), "/n_up/columns", "missing"},
+    {N_UP("'columns': 1, " CELL), "/n_up/rows", "missing"},
+    {N_UP("'columns': 1, 'rows': 1, 'ticket_h_mm': 60"), "/n_up/ticket_w_mm", "missing"},
+    {N_UP("'columns': 1, 'rows': 1, 'ticket_w_mm': 60"), "/n_up/ticket_h_mm", "missing"},
+    {N_UP("'columns': 0, 'rows': 1, " CELL), "/n_up/columns", "out_of_range"},
+    {N_UP("'columns': 1, 'rows': 65, " CELL), "/n_up/rows", "out_of_range"},
+    {N_UP("'columns': 13, 'rows': 5, 'ticket_w_mm': 150, 'ticket_h_mm': 150"), "/n_up",
+     "out_of_range"},
+    {N_UP("'columns': 1, 'rows': 1.0, " CELL), "/n_up/rows", "wrong_type"},
+    {N_UP("'columns': 1, 'rows': 1, 'ticket_w_mm': 19.999, 'ticket_h_mm': 60"), "/n_up/ticket_w_mm",
+     "out_of_range"},
+    {N_UP("'columns': 1, 'rows': 1, 'gap_x_mm': -1, " CELL), "/n_up/gap_x_mm", "out_of_range"},
+    {N_UP("'columns': 1, 'rows': 1, 'margin_y_mm': 2000.1, " CELL), "/n_up/margin_y_mm",
+     "out_of_range"},
+    {N_UP("'columns': 1, 'rows': 1, 'cut_marks': 1, " CELL), "/n_up/cut_marks", "wrong_type"},
+    {N_UP("'columns': 1, 'rows': 1, 'marks': true, " CELL), "/n_up", "unknown_member"},
+    {N_UP("'columns': 13, 'rows': 1, 'ticket_w_mm': 154, 'ticket_h_mm': 60"), "/n_up",
+     "outside_sheet"},
+    {N_UP("'columns': 2, 'rows': 1, 'margin_x_mm': 1880.001, " CELL), "/n_up", "outside_sheet"},
+    {N_UP("'columns': 2, 'rows': 1, 'gap_x_mm': 1880.001, " CELL), "/n_up", "outside_sheet"},
+    {N_UP("'columns': 1, 'rows': 1, 'margin_x_mm': 3.999, 'cut_marks': true, " CELL),
+     "/n_up/cut_marks", "no_margin"},
+    {N_UP("'columns': 1, 'rows': 1, 'margin_y_mm': 1936.001, 'cut_marks': true, " CELL),
+     "/n_up/cut_marks", "no_margin"},
+    {N_UP("'columns': 1, 'rows': 1, 'ticket_w_mm': 43.999, 'ticket_h_mm': 60"), "/elements/0",
+     "outside_page"},
+
+    /* the size of a module */
+    {MODULES("0.399", "39"), "/module_mm_min", "out_of_range"},
+    {MODULES("0.601", "39"), "/module_mm_min", "out_of_range"},
+    {MODULES("true", "39"), "/module_mm_min", "wrong_type"},
+    {MODULES("0.5", "32.499"), "/elements/0/side_mm", "modules_too_small"},
+    {MODULES("0.4", "25.999"), "/elements/0/side_mm", "modules_too_small"},
 
     /* texts */
+    {WITH_TEXT("'rotate': 1"), "/elements/1/rotate", "unknown_value"},
+    {WITH_BOX(BOX, ", 'rotate': 90"), "/elements/1", "unknown_member"},
     {WITH(TEXT "'color': '#000000'}"), "/elements/1/content", "missing"},
     {WITH(TEXT "'content': 7}"), "/elements/1/content", "wrong_type"},
     {WITH(TEXT "'content': ''}"), "/elements/1/content", "out_of_range"},
@@ -356,10 +509,24 @@ static const char *const SOUND[] = {
     ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 51, 'level': 'H'}"),
     WITH_BOX("'x_mm': 104, 'y_mm': 147, 'w_mm': 1, 'h_mm': 1", ""),
     WITH_BOX("'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 148", ""), /* under the symbol's plate */
+    WITH_FILE("'" C64 "/" C10 C10 C10 ".png'"),
+    WITH_FILE("'a-b_c.d/1.jpg', 'fit': 'contain', 'rotate': 180"),
+    WITH("{'type': 'image', 'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 148, 'file': 'a.png'}"),
+    N_UP("'columns': 8, 'rows': 8, 'ticket_w_mm': 250, 'ticket_h_mm': 250"),
+    N_UP("'columns': 2, 'rows': 1, 'margin_x_mm': 1880, " CELL),
+    N_UP("'columns': 2, 'rows': 1, 'gap_x_mm': 1880, " CELL),
+    N_UP("'columns': 1, 'rows': 1, 'margin_x_mm': 4, 'margin_y_mm': 1936, 'cut_marks': true," CELL),
+    N_UP("'columns': 1, 'rows': 1, 'ticket_w_mm': 44, 'ticket_h_mm': 44, 'cut_marks': false"),
+    MODULES("0.6", "39"),
+    MODULES("0.5", "32.5"),
+    MODULES("0.4", "26"),
     WITH("{'type': 'box', " BOX ", 'fill': '#09afff'}"),
     WITH_LINE("'stroke_mm': 0.05"),
     WITH_LINE("'stroke_mm': 10, 'dash_mm': 10"),
-    WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 92, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
+    WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 91.5, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 1}"),
+    WITH("{'type': 'line', 'x_mm': 49.5, 'y_mm': 99, 'w_mm': 0, 'h_mm': 9, 'stroke_mm': 1}"),
+    WITH("{'type': 'line', 'x_mm': 0.5, 'y_mm': 9, 'w_mm': 0, 'h_mm': 9, 'stroke_mm': 1}"),
+    WITH("{'type': 'line', 'x_mm': 0, 'y_mm': 0.5, 'w_mm': 105, 'h_mm': 0, 'stroke_mm': 1}"),
     WITH(TEXT "'content': 'a } b\\nc \\u200e'}"),
     WITH(TEXT "'content': '" P8 P8 P8 P8 "'}"),
     WITH_TEXT("'floor_pt': 10, 'wrapped_floor_pt': 10, 'lines_max': 40"),

@@ -37,6 +37,7 @@ static void check_text(const struct layout_element *element)
 static void check_layout(const struct layout *layout)
 {
     struct box_um const page = {.w = layout->page_w_um, .h = layout->page_h_um};
+    struct box_um const ticket = {.w = layout->n_up.ticket_w_um, .h = layout->n_up.ticket_h_um};
     size_t qrs = 0;
 
     require(layout->name.len >= 1 && layout->name.len <= LAYOUT_NAME_BYTES_MAX);
@@ -44,13 +45,20 @@ static void check_layout(const struct layout *layout)
     for (size_t i = 0; i < layout->elements_count; i++) {
         const struct layout_element *element = &layout->elements[i];
 
-        require(element->box.w >= 0 && element->box.h >= 0 && box_is_inside(element->box, page));
+        require(element->box.w >= 0 && element->box.h >= 0 && box_is_inside(element->box, ticket));
         require(element->color <= 0xFFFFFF);
         if (element->kind == LAYOUT_TEXT)
             check_text(element);
+        require(element->quarter_turns < 4);
+        require(element->kind != LAYOUT_IMAGE || element->image < layout->images_count);
         qrs += element->kind == LAYOUT_QR;
     }
     require(qrs == 1);
+    require(layout->images_count <= LAYOUT_IMAGES_MAX);
+    require(layout_module_um(layout) >= layout->module_um_min);
+    require(layout_cells(layout) <= LAYOUT_CELLS_MAX);
+    for (size_t i = 0; i < layout_cells(layout); i++)
+        require(box_is_inside(layout_cell(layout, i), page));
 }
 
 static void check_problems(const struct problems *problems)
