@@ -361,7 +361,7 @@ static const struct {
     {WITH_FILE("'a/../logo.png'"), "/elements/1/file", "bad_file"},
     {WITH_FILE("'a\\\\logo.png'"), "/elements/1/file", "bad_file"},
     {WITH_FILE("'a\\u0001/logo.png'"), "/elements/1/file", "bad_file"},
-    {WITH_FILE("'" C64 "/" C10 C10 C10 "a.png'"), "/elements/1/file", "bad_file"},
+    {WITH_FILE("'" C64 "/" C10 C10 C10 "aa.png'"), "/elements/1/file", "bad_file"},
     {WITH_FILE("'a.png', 'fit': 'fill'"), "/elements/1/fit", "unknown_value"},
     {WITH_FILE("'a.png', 'align': 'left'"), "/elements/1/align", "unknown_value"},
     {WITH_FILE("'a.png', 'rotate': 45"), "/elements/1/rotate", "unknown_value"},
@@ -509,7 +509,7 @@ static const char *const SOUND[] = {
     ONLY("{'type': 'qr', 'x_mm': 0, 'y_mm': 0, 'side_mm': 51, 'level': 'H'}"),
     WITH_BOX("'x_mm': 104, 'y_mm': 147, 'w_mm': 1, 'h_mm': 1", ""),
     WITH_BOX("'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 148", ""), /* under the symbol's plate */
-    WITH_FILE("'" C64 "/" C10 C10 C10 ".png'"),
+    WITH_FILE("'" C64 "/" C10 C10 C10 "a.png'"),
     WITH_FILE("'a-b_c.d/1.jpg', 'fit': 'contain', 'rotate': 180"),
     WITH("{'type': 'image', 'x_mm': 0, 'y_mm': 0, 'w_mm': 105, 'h_mm': 148, 'file': 'a.png'}"),
     N_UP("'columns': 8, 'rows': 8, 'ticket_w_mm': 250, 'ticket_h_mm': 250"),
