@@ -8,8 +8,9 @@
 
 enum {
     POINTER_BYTES_MAX = 256,
-    LANGUAGE_LETTERS_MIN = 2, /* RFC 5646, section 2.1 */
-    LANGUAGE_LETTERS_MAX = 8,
+    LANGUAGE_BYTES_MAX = 64,
+    SUBTAG_BYTES_MIN = 2, /* RFC 5646, section 2.1; single letters open extensions */
+    SUBTAG_BYTES_MAX = 8,
 };
 
 static const char *const LABEL_NAMES[LABEL_COUNT] = {
@@ -31,10 +32,26 @@ void label_set_clear(struct label_set *set)
     *set = (struct label_set){0};
 }
 
+/* A language, then perhaps a script, a region or variants, all in small letters. */
 static bool is_language(struct text tag)
 {
-    return tag.len >= LANGUAGE_LETTERS_MIN && tag.len <= LANGUAGE_LETTERS_MAX &&
-           strspn(tag.data, "abcdefghijklmnopqrstuvwxyz") == tag.len;
+    const char *allowed = "abcdefghijklmnopqrstuvwxyz";
+    size_t at = 0;
+
+    if (tag.len > LANGUAGE_BYTES_MAX)
+        return false;
+    for (;;) {
+        size_t const len = strspn(tag.data + at, allowed);
+
+        if (len < SUBTAG_BYTES_MIN || len > SUBTAG_BYTES_MAX)
+            return false;
+        at += len;
+        if (at == tag.len)
+            return true;
+        if (tag.data[at++] != '-')
+            return false;
+        allowed = "abcdefghijklmnopqrstuvwxyz0123456789";
+    }
 }
 
 static bool is_label(struct text name)
@@ -114,7 +131,7 @@ static enum status languages_read(const struct value_source *source, struct valu
 
         if (value.kind != VALUE_OBJECT || !is_language(name)) {
             problems_add(problems, "", "wrong_type",
-                         "a catalogue is an object of languages, each 2 to 8 letters a-z");
+                         "a catalogue is an object of languages, each a tag in small letters");
             continue;
         }
         st = arena_text_copy(&set->arena, name.data, name.len, &language->tag, err);
@@ -159,14 +176,36 @@ enum status label_set_read(const struct value_source *source, struct value root,
     return st;
 }
 
+/* Tags whose words are kept under another: Chinese by the script that the region writes, Norwegian
+ * by the form that most write, Hebrew from before 1989. */
+static const struct {
+    const char *tag, *kept_as;
+} ALIASES[] = {
+    {"zh-tw", "zh-hant"}, {"zh-hk", "zh-hant"}, {"zh-mo", "zh-hant"}, {"yue", "zh-hant"},
+    {"no", "nb"},         {"nn", "nb"},         {"iw", "he"},
+};
+
+static const struct label_language *find_tag_or_alias(const struct label_set *set, const char *tag,
+                                                      size_t len)
+{
+    const struct label_language *found = find_tag(set, tag, len);
+
+    for (size_t i = 0; i < sizeof ALIASES / sizeof *ALIASES && found == NULL; i++)
+        if (strlen(ALIASES[i].tag) == len && ascii_equals_any_case(ALIASES[i].tag, tag, len))
+            found = find_tag(set, ALIASES[i].kept_as, strlen(ALIASES[i].kept_as));
+    return found;
+}
+
 const struct label_language *label_set_find(const struct label_set *set, struct text locale)
 {
-    size_t len = 0;
-    const struct label_language *found;
+    size_t len = locale.len;
+    const struct label_language *found = find_tag_or_alias(set, locale.data, len);
 
-    while (len < locale.len && locale.data[len] != '-')
-        len++;
-    found = find_tag(set, locale.data, len);
+    while (found == NULL && len > 0) {
+        while (len > 0 && locale.data[--len] != '-')
+            continue;
+        found = find_tag_or_alias(set, locale.data, len);
+    }
     if (found == NULL)
         found = find_tag(set, "en", 2);
     assert(found != NULL);

@@ -29,7 +29,7 @@ enum label {
 const char *label_name(enum label label);
 
 struct label_language {
-    struct text tag; /* a BCP 47 language of 2 to 8 letters a-z, such as "es" */
+    struct text tag; /* BCP 47 in small letters: a language such as "es", or "zh-hant", "pt-br" */
     struct text words[LABEL_COUNT];
 };
 
@@ -52,7 +52,11 @@ MUST_USE enum status label_set_read(const struct value_source *source, struct va
                                     struct label_set *set, struct problems *problems,
                                     struct error *err);
 
-/* The words for a locale: its language subtag's, else English. Borrowed from the set. */
+/*
+ * The words for a locale: those of the longest beginning of its tag that the set has (RFC 4647,
+ * section 3.4), else English's. Chinese of Taiwan, Hong Kong and Macao is zh-hant. Borrowed from
+ * the set.
+ */
 const struct label_language *label_set_find(const struct label_set *set, struct text locale);
 
 #endif
