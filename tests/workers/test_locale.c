@@ -3,6 +3,7 @@
 #include "tests/support/failing_memory.h"
 
 #include <criterion/criterion.h>
+#include <jansson.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -404,6 +405,108 @@ Test(locale_money, says_when_memory_ends, .init = setup, .fini = teardown)
     cr_expect_eq(locale_money(formatter, text_of("en-GB"), 1, "EUR", &arena, &text, NULL),
                  ST_NO_MEMORY);
     cr_expect(failing_memory_stop());
+}
+
+/* ---- every language that labels are written in ---- */
+
+static void expect_text(struct text text, const json_t *expected, const char *tag)
+{
+    cr_assert(json_is_string(expected), "%s", tag);
+    cr_expect(text.len == json_string_length(expected) &&
+                  memcmp(text.data, json_string_value(expected), text.len) == 0,
+              "%s: \"%s\", not \"%s\"", tag, text.data, json_string_value(expected));
+}
+
+static void expect_written(const char *tag, const char *zone, enum locale_moment what,
+                           const json_t *expected)
+{
+    struct text text = {0};
+
+    cr_assert_eq(locale_moment(formatter, text_of(tag), text_of(zone), MARCH_21_2027, what, &arena,
+                               &text, NULL),
+                 ST_OK);
+    expect_text(text, expected, tag);
+}
+
+/* Named by currency and minor units, such as "JPY 1500". */
+static void expect_priced(const char *tag, const char *money, const json_t *expected)
+{
+    struct text text = {0};
+    char currency[4];
+
+    snprintf(currency, sizeof currency, "%s", money);
+    cr_assert_eq(locale_money(formatter, text_of(tag), atoll(money + sizeof currency), currency,
+                              &arena, &text, NULL),
+                 ST_OK);
+    expect_text(text, expected, tag);
+}
+
+/* A moment of 2027-03-21T19:30Z: its date and time in Madrid, its label in four zones, one without
+ * whole hours; and money of three, two and no decimals, with and without thousands. */
+static void expect_golden_locales(void)
+{
+    json_t *locales = json_load_file("fixtures/golden/locales.json", JSON_REJECT_DUPLICATES, NULL);
+    const char *tag, *name;
+    json_t *locale, *expected;
+
+    cr_assert_geq(json_object_size(locales), 32);
+    json_object_foreach(locales, tag, locale)
+    {
+        cr_assert_eq(json_object_size(locale), 4, "%s", tag);
+        expect_written(tag, "Europe/Madrid", LOCALE_DATE, json_object_get(locale, "date"));
+        expect_written(tag, "Europe/Madrid", LOCALE_TIME, json_object_get(locale, "time"));
+        cr_expect_eq(json_object_size(json_object_get(locale, "zones")), 4, "%s", tag);
+        json_object_foreach(json_object_get(locale, "zones"), name, expected)
+            expect_written(tag, name, LOCALE_ZONE, expected);
+        cr_expect_eq(json_object_size(json_object_get(locale, "money")), 4, "%s", tag);
+        json_object_foreach(json_object_get(locale, "money"), name, expected)
+            expect_priced(tag, name, expected);
+    }
+    json_decref(locales);
+}
+
+Test(locale_formatter, writes_every_language_as_its_readers_do, .init = setup, .fini = teardown)
+{
+    expect_golden_locales();
+}
+
+Test(locale_formatter, writes_every_language_so_on_any_server, .init = setup_in_japan,
+     .fini = teardown)
+{
+    expect_golden_locales();
+}
+
+/* Numbers are the locale's own, and the tag may ask for others, or for another calendar. */
+Test(locale_formatter, writes_the_digits_and_the_calendar_of_the_tag, .init = setup,
+     .fini = teardown)
+{
+    static const struct {
+        const char *tag, *time, *date;
+    } ROWS[] = {
+        {"ar-EG", "\u0668:\u0663\u0660 \u0645",
+         "\u0627\u0644\u0623\u062D\u062F\u060C "
+         "\u0662\u0661 \u0645\u0627\u0631\u0633 \u0662\u0660\u0662\u0667"},
+        {"ar-EG-u-nu-latn", "8:30 \u0645",
+         "\u0627\u0644\u0623\u062D\u062F\u060C 21 \u0645\u0627\u0631\u0633 2027"},
+        {"ar-AE", "8:30 \u0645",
+         "\u0627\u0644\u0623\u062D\u062F\u060C 21 \u0645\u0627\u0631\u0633 2027"},
+        {"ar-SA-u-ca-gregory-nu-latn", "8:30 \u0645",
+         "\u0627\u0644\u0623\u062D\u062F\u060C 21 \u0645\u0627\u0631\u0633 2027"},
+        {"en-GB-u-hc-h12", "8:30" NNBSP "pm", "Sunday, 21 March 2027"},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct text text = {0};
+
+        cr_assert_eq(locale_moment(formatter, text_of(ROWS[i].tag), text_of("Europe/Madrid"),
+                                   MARCH_21_2027, LOCALE_TIME, &arena, &text, NULL),
+                     ST_OK);
+        cr_expect_str_eq(text.data, ROWS[i].time, "%s: %s", ROWS[i].tag, text.data);
+        cr_assert_eq(locale_moment(formatter, text_of(ROWS[i].tag), text_of("Europe/Madrid"),
+                                   MARCH_21_2027, LOCALE_DATE, &arena, &text, NULL),
+                     ST_OK);
+        cr_expect_str_eq(text.data, ROWS[i].date, "%s: %s", ROWS[i].tag, text.data);
+    }
 }
 
 Test(locale_formatter_new, says_when_memory_ends)
