@@ -861,21 +861,38 @@ enum status client_list_read(const char *path, struct client_list *list, struct 
 
 /* ---- layouts and labels ---- */
 
+enum status file_problem_error(const char *path, const struct problem *problem, struct error *err)
+{
+    return error_set(err, ST_INVALID, "%s: %s: %s", path,
+                     problem->pointer.len > 0 ? problem->pointer.data : "the whole text",
+                     problem->detail.data);
+}
+
 static enum status file_error(const char *path, const struct problems *problems, size_t before,
                               struct error *err)
 {
-    if (before < problems->listed_count) {
-        struct text const pointer = problems->listed[before].pointer;
-
-        return error_set(err, ST_INVALID, "%s: %s: %s", path,
-                         pointer.len > 0 ? pointer.data : "the whole text",
-                         problems->listed[before].detail.data);
-    }
+    if (before < problems->listed_count)
+        return file_problem_error(path, &problems->listed[before], err);
     return error_set(err, ST_INVALID, "%s: breaks its rules", path);
 }
 
-enum status layout_file_read(const char *path, struct layout *layout, struct problems *problems,
-                             struct error *err)
+static enum status content_write(json_t *root, struct bytes *content, struct error *err)
+{
+    size_t const flags = JSON_COMPACT | JSON_SORT_KEYS;
+    size_t len;
+    enum status st;
+
+    (void)json_object_del(root, "$schema"); /* it may not be there */
+    len = json_dumpb(root, NULL, 0, flags);
+    st = len > 0 ? bytes_reserve(content, len, err) : error_set(err, ST_NO_MEMORY, "a layout");
+    if (st != ST_OK)
+        return st;
+    content->len = json_dumpb(root, (char *)content->data, len, flags);
+    return content->len == len ? ST_OK : error_set(err, ST_NO_MEMORY, "a layout");
+}
+
+enum status layout_file_read(const char *path, struct layout *layout, struct bytes *content,
+                             struct problems *problems, struct error *err)
 {
     size_t const before = problems->listed_count;
     json_t *root = NULL;
@@ -884,7 +901,11 @@ enum status layout_file_read(const char *path, struct layout *layout, struct pro
     if (st != ST_OK)
         return st;
     st = layout_read(&json_value_source, json_value(root), layout, problems, err);
+    if (st == ST_OK)
+        st = content_write(root, content, err);
     json_decref(root);
+    if (st != ST_OK)
+        layout_clear(layout);
     return st == ST_INVALID ? file_error(path, problems, before, err) : st;
 }
 

@@ -127,12 +127,18 @@ MUST_USE enum status client_list_read(const char *path, struct client_list *list
  * Read a layout, or the catalogue of labels, by the rules of domain/layout.h and domain/labels.h.
  *
  * Out:     layout, labels  zeroed on entry
+ *          content         of an accepted layout: the same bytes for the same JSON, however it is
+ *                          spaced and ordered, "$schema" left out; the caller clears it
  *          problems        every broken rule; err has the first, behind the file's name
  * Errors:  ST_INVALID, ST_NOT_FOUND, ST_TOO_LARGE (CONFIG_FILE_BYTES_MAX), ST_IO, ST_NO_MEMORY
  */
 MUST_USE enum status layout_file_read(const char *path, struct layout *layout,
-                                      struct problems *problems, struct error *err);
+                                      struct bytes *content, struct problems *problems,
+                                      struct error *err);
 MUST_USE enum status label_file_read(const char *path, struct label_set *labels,
                                      struct problems *problems, struct error *err);
+
+/* What err says of a file with this problem. Returns ST_INVALID. */
+enum status file_problem_error(const char *path, const struct problem *problem, struct error *err);
 
 #endif

@@ -2,11 +2,13 @@
 
 #include "service/config_json.h"
 #include "service/file.h"
+#include "service/layout_file.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,27 +208,30 @@ static enum status load_fonts(const struct settings *settings, const char *data,
 
 /* ---- layouts ---- */
 
-static enum status add_layout(struct layout_list *list, const char *path, struct error *err)
+static enum status add_layout(struct layout_list *list, const char *path, bool is_built_in,
+                              struct error *err)
 {
-    struct layout *layout = &list->layouts[list->count];
+    struct press_layout *layout = &list->layouts[list->count];
     struct problems problems = {0};
     enum status st;
 
     if (list->count == PRESS_LAYOUTS_MAX)
         return error_set(err, ST_TOO_LARGE, "layouts: more than %d files", PRESS_LAYOUTS_MAX);
-    st = layout_file_read(path, layout, &problems, err);
+    st = layout_file_load(path, layout, &problems, err);
     problems_clear(&problems);
     if (st != ST_OK)
         return st;
+    layout->is_built_in = is_built_in;
     list->count++;
     for (size_t i = 0; i + 1 < list->count; i++)
-        if (strcmp(list->layouts[i].name.data, layout->name.data) == 0)
+        if (strcmp(list->layouts[i].layout.name.data, layout->layout.name.data) == 0)
             return error_set(err, ST_INVALID, "%s: another layout is called \"%s\" too", path,
-                             layout->name.data);
+                             layout->layout.name.data);
     return ST_OK;
 }
 
-static enum status add_layouts(struct layout_list *list, const char *directory, struct error *err)
+static enum status add_layouts(struct layout_list *list, const char *directory, bool is_built_in,
+                               struct error *err)
 {
     struct names names = {0};
     enum status st = names_read(directory, &names, err);
@@ -238,7 +243,7 @@ static enum status add_layouts(struct layout_list *list, const char *directory, 
             continue;
         st = join_path(directory, names.entries[i]->d_name, path, err);
         if (st == ST_OK)
-            st = add_layout(list, path, err);
+            st = add_layout(list, path, is_built_in, err);
     }
     names_clear(&names);
     return st;
@@ -251,9 +256,9 @@ static enum status load_layouts(const struct settings *settings, const char *dat
     enum status st = join_path(data, "layouts", path, err);
 
     if (st == ST_OK)
-        st = add_layouts(list, path, err);
+        st = add_layouts(list, path, true, err);
     if (st == ST_OK && settings->layouts != NULL)
-        st = add_layouts(list, settings->layouts, err);
+        st = add_layouts(list, settings->layouts, false, err);
     return st;
 }
 

@@ -78,10 +78,19 @@ struct press {
     atomic_uint_least64_t tickets_timed, timed_us; /* of slices that were printed to their end */
 };
 
+void press_layout_clear(struct press_layout *layout)
+{
+    for (size_t i = 0; layout->images != NULL && i < layout->layout.images_count; i++)
+        image_clear(&layout->images[i]);
+    free(layout->images);
+    layout_clear(&layout->layout);
+    *layout = (struct press_layout){0};
+}
+
 void layout_list_clear(struct layout_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        layout_clear(&list->layouts[i]);
+        press_layout_clear(&list->layouts[i]);
     *list = (struct layout_list){0};
 }
 
@@ -99,7 +108,8 @@ static enum status make_plans(struct press *press, struct error *err)
     enum status st = ST_OK;
 
     for (size_t i = 0; i < press->layouts.count && st == ST_OK; i++)
-        st = page_plan_new(&press->layouts.layouts[i], press->config.fonts, &press->plans[i], err);
+        st = page_plan_new(&press->layouts.layouts[i].layout, press->config.fonts, &press->plans[i],
+                           err);
     return st;
 }
 
@@ -277,7 +287,7 @@ static size_t find_layout(const struct press *press, struct text name)
 {
     size_t i = 0;
 
-    while (i < press->layouts.count && !text_equals(press->layouts.layouts[i].name, name))
+    while (i < press->layouts.count && !text_equals(press->layouts.layouts[i].layout.name, name))
         i++;
     return i;
 }
@@ -285,6 +295,11 @@ static size_t find_layout(const struct press *press, struct text name)
 static size_t layout_of(const struct press_job *job, const struct ticket *ticket)
 {
     return find_layout(job->press, ticket->layout.len > 0 ? ticket->layout : job->batch.layout);
+}
+
+const struct layout_list *press_layouts(const struct press *press)
+{
+    return &press->layouts;
 }
 
 enum status press_check_layouts(const struct press *press, const struct batch *batch,

@@ -12,9 +12,11 @@
 #include "domain/problems.h"
 #include "workers/document.h"
 #include "workers/font.h"
+#include "workers/image.h"
 #include "workers/pool.h"
 #include "workers/sign.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,10 +48,20 @@ struct press_config {
     size_t slice_tickets; /* 1..PRESS_SLICE_TICKETS_MAX */
 };
 
+/* A layout with what goes with it. */
+struct press_layout {
+    struct layout layout;
+    struct image *images;       /* layout.images_count of them, in its order; NULL: it has none */
+    uint8_t hash[SHA256_BYTES]; /* of its content, and of its images' files: not of where it was,
+                                   how its text was spaced, or what stood in it in which order */
+    bool is_built_in;
+};
+void press_layout_clear(struct press_layout *layout);
+
 /* The layouts of a press. */
 struct layout_list {
-    struct layout layouts[PRESS_LAYOUTS_MAX]; /* count of them, names all different */
-    size_t count;                             /* 1.. */
+    struct press_layout layouts[PRESS_LAYOUTS_MAX]; /* count of them, names all different */
+    size_t count;                                   /* 1.. */
 };
 void layout_list_clear(struct layout_list *list);
 
@@ -99,6 +111,9 @@ struct press_request {
  */
 MUST_USE enum status press_check_layouts(const struct press *press, const struct batch *batch,
                                          struct problems *problems, struct error *err);
+
+/* Its layouts, borrowed as long as the press lives. Threads: any. */
+const struct layout_list *press_layouts(const struct press *press);
 
 struct press_job;
 

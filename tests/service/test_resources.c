@@ -1,6 +1,7 @@
 #include "service/resources.h"
 
 #include "tests/support/failing_memory.h"
+#include "workers/sign.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -31,6 +32,7 @@ static const char *path_of(const char *name)
 
 static void setup(void)
 {
+    cr_assert_eq(sign_start(NULL), ST_OK);
     cr_assert_not_null(mkdtemp(directory));
 }
 
@@ -65,7 +67,7 @@ static void font_link(const char *font, const char *name)
 static bool has_layout(const char *name)
 {
     for (size_t i = 0; i < resources.layouts.count; i++)
-        if (strcmp(resources.layouts.layouts[i].name.data, name) == 0)
+        if (strcmp(resources.layouts.layouts[i].layout.name.data, name) == 0)
             return true;
     return false;
 }
@@ -186,7 +188,7 @@ Test(resources_load, names_the_layout_that_is_broken_and_its_place, .init = setu
          "/elements/0: must be an object"},
         {"{\"name\": \"a\", \"page_w_mm\": 60, \"page_h_mm\": 60, \"elements\": [{\"type\": "
          "\"qr\", \"x_mm\": 5, \"y_mm\": 5, \"side_mm\": 20}]}",
-         "/elements/0/side_mm: must be at least 39.0 mm"},
+         "/elements/0/side_mm: must be at least 39 mm"},
     };
     struct settings const settings = {.layouts = directory};
     struct layout_list anew = {0};
