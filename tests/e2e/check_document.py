@@ -67,11 +67,13 @@ def qpdf_faults(pdf):
     return [] if silent else (result.stdout + result.stderr).splitlines()
 
 
-def preflight_faults(pdf):
-    result = run([HERE / "preflight" / "run.sh", pdf])
-    if result.returncode == 0 and result.stdout == f"{pdf}: ok\n":
+def preflight_faults(*pdfs):
+    """Of all files, by one start of the judge."""
+    result = run([HERE / "preflight" / "run.sh", *pdfs])
+    if result.returncode == 0 and result.stdout == "".join(f"{pdf}: ok\n" for pdf in pdfs):
         return []
-    return (result.stdout + result.stderr).splitlines() or [f"status {result.returncode}"]
+    lines = [line for line in result.stdout.splitlines() if not line.endswith(": ok")]
+    return lines + result.stderr.splitlines() or [f"status {result.returncode}"]
 
 
 def font_faults(pdf):

@@ -18,16 +18,11 @@ from pathlib import Path
 
 from preload import Shims
 from service_under_test import FIXTURES, RING, Report, Service, batch_of
+from surroundings import german_made_in, seen_by_a_program
 
 BATCH = FIXTURES / "requests" / "opening-night-500.json"
 TICKETS = 500
 RENDER_TIMEOUT_S = 60
-GERMAN = "de_DE.UTF-8"
-CONTROL = """
-import locale, time
-locale.setlocale(locale.LC_ALL, "")
-print(locale.format_string("%.1f", 1.5), time.strftime("%H:%M", time.localtime(0)))
-"""
 CUTS = [
     (
         f"{workers} worker(s), slices of {slice_tickets}",
@@ -50,26 +45,6 @@ def render(program, ring, batch, *options, env=None):
     if done.returncode != 0 or not done.stdout.startswith(b"%PDF-"):
         raise ValueError(f"exit {done.returncode}: {done.stderr[:500]!r}")
     return done.stdout
-
-
-def seen_by_a_program(env):
-    """How 1.5 and the first moment of 1970 are written under an environment."""
-    command = [sys.executable, "-c", CONTROL]
-    done = subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        env={**os.environ, **env},
-        timeout=RENDER_TIMEOUT_S,
-    )
-    return done.stdout.decode().strip()
-
-
-def german_made_in(folder):
-    """The environment that has the German locale, which is compiled into the folder."""
-    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / GERMAN)]
-    subprocess.run(command, check=True, timeout=RENDER_TIMEOUT_S)
-    return {"LC_ALL": GERMAN, "LOCPATH": str(folder)}
 
 
 def printed_after_another(program):
