@@ -51,6 +51,7 @@ enum option_id {
     OPTION_CONFIG,
     OPTION_CLIENT,
     OPTION_OUTPUT,
+    OPTION_LAYOUT,
     OPTION_EVENT,
     OPTION_EVENT_KEY,
     OPTION_AT,
@@ -71,6 +72,7 @@ static const struct option {
     [OPTION_CONFIG] = {"config", 0, "FILE", "settings as a JSON object"},
     [OPTION_CLIENT] = {"client", 0, "NAME", "whose keys of the ring"},
     [OPTION_OUTPUT] = {"output", 'o', "PATH", "where the document goes; -: standard output"},
+    [OPTION_LAYOUT] = {"layout", 0, "FILE", "a layout to try: all tickets are printed with it"},
     [OPTION_EVENT] = {"event", 0, "ID", "the event"},
     [OPTION_EVENT_KEY] = {"event-key", 0, "FILE", "the keys of one event"},
     [OPTION_AT] = {"at", 0, "TIME", "judge by this time (RFC 3339) instead of now"},
@@ -107,6 +109,8 @@ static enum exit_code run_keygen(const struct arguments *arguments,
                                  const struct settings *settings);
 static enum exit_code run_event_key(const struct arguments *arguments,
                                     const struct settings *settings);
+static enum exit_code run_layouts(const struct arguments *arguments,
+                                  const struct settings *settings);
 static enum exit_code run_settings(const struct arguments *arguments,
                                    const struct settings *settings);
 static enum exit_code run_version(const struct arguments *arguments,
@@ -125,7 +129,8 @@ static const struct command COMMANDS[] = {
     {.name = "render",
      .usage = "[--signing-keys FILE] [--workers N] BATCH.json -o OUT.pdf",
      .meaning = "a batch of tickets into one PDF with signed QR codes; -: standard input",
-     .options = BIT(OPTION_HELP) | BIT(OPTION_CONFIG) | BIT(OPTION_CLIENT) | BIT(OPTION_OUTPUT),
+     .options = BIT(OPTION_HELP) | BIT(OPTION_CONFIG) | BIT(OPTION_CLIENT) | BIT(OPTION_OUTPUT) |
+                BIT(OPTION_LAYOUT),
      .settings = USED_BY_RENDER,
      .operands_min = 1,
      .operands_max = 1,
@@ -151,6 +156,13 @@ static const struct command COMMANDS[] = {
      .options = BIT(OPTION_HELP) | BIT(OPTION_CONFIG) | BIT(OPTION_CLIENT) | BIT(OPTION_EVENT),
      .settings = USED_BY_EVENT_KEY,
      .run = run_event_key},
+    {.name = "layouts",
+     .usage = "check FILE...",
+     .meaning = "whether layout files are sound, with the place of each fault",
+     .options = BIT(OPTION_HELP),
+     .operands_min = 2,
+     .operands_max = -1,
+     .run = run_layouts},
     {.name = "settings",
      .usage = "[--markdown]",
      .meaning = "all settings with their ranges and defaults",
@@ -376,6 +388,7 @@ static enum exit_code run_render(const struct arguments *arguments, const struct
     struct render_options const options = {
         .batch_path = arguments->operands[0],
         .output_path = arguments->values[OPTION_OUTPUT],
+        .layout_path = arguments->values[OPTION_LAYOUT],
         .client = arguments->values[OPTION_CLIENT],
         .settings = settings,
     };
@@ -645,6 +658,20 @@ static enum exit_code run_verify(const struct arguments *arguments, const struct
 }
 
 /* ---- what needs no settings ---- */
+
+static enum exit_code run_layouts(const struct arguments *arguments,
+                                  const struct settings *settings)
+{
+    struct error err = {0};
+
+    (void)settings;
+    if (strcmp(arguments->operands[0], "check") == 0)
+        return command_layouts_check(arguments->operands + 1, arguments->operands_count - 1);
+    error_set(&err, ST_INVALID,
+              "layouts: \"%.64s\" is no word of it (see ticketpress layouts --help)",
+              arguments->operands[0]);
+    return command_fail(&err, STAGE_SETUP);
+}
 
 static enum exit_code run_settings(const struct arguments *arguments,
                                    const struct settings *settings)

@@ -4,6 +4,7 @@
 #ifndef TICKETPRESS_SERVICE_COMMANDS_H
 #define TICKETPRESS_SERVICE_COMMANDS_H
 
+#include "domain/problems.h"
 #include "domain/status.h"
 #include "service/config.h"
 
@@ -31,6 +32,7 @@ enum exit_code command_fail(const struct error *err, enum command_stage stage);
 struct render_options {
     const char *batch_path;  /* "-": standard input */
     const char *output_path; /* "-": standard output */
+    const char *layout_path; /* one that all tickets are printed with; NULL: those they name */
     const char *client;      /* whose keys sign; NULL: the operator's choice of all */
     const struct settings *settings;
 };
@@ -38,6 +40,19 @@ struct render_options {
 /* Render a batch into a document (service/render.c). Called after config_json_start and sign_start,
  * on the only thread. */
 enum exit_code command_render(const struct render_options *options);
+
+/*
+ * Check layout files (service/layout_check.c): a line on standard output for each that is sound,
+ * one on standard error for each fault of the others, with file, JSON Pointer, code and sentence.
+ *
+ * In:      paths  count of them, 1..
+ * Returns: EXIT_REFUSED when one has faults, EXIT_USAGE when one is not there, EXIT_SYSTEM when one
+ *          cannot be read; the highest of these
+ */
+enum exit_code command_layouts_check(char *const *paths, int count);
+
+/* One line on standard error for each problem, behind the file that it is about. */
+void problems_print(const char *path, const struct problems *problems);
 
 /*
  * Run the program.

@@ -8,6 +8,7 @@
 #include "service/config_json.h"
 #include "service/development_keys.h"
 #include "service/file.h"
+#include "service/layout_file.h"
 #include "service/resources.h"
 #include "workers/locale.h"
 #include "workers/press.h"
@@ -34,6 +35,7 @@ struct outcome {
 struct render {
     const struct render_options *options;
     struct resources resources;
+    struct text layout_name; /* of the layout to try */
     struct text_rules rules;
     struct event_key key;
     struct batch batch;
@@ -46,20 +48,6 @@ struct render {
 };
 
 /* ---- what people see ---- */
-
-static void print_problems(const struct render *render, const struct problems *problems)
-{
-    for (size_t i = 0; i < problems->listed_count; i++) {
-        const struct problem *problem = &problems->listed[i];
-
-        fprintf(stderr, "%s: %s%s%s: %s\n", render->options->batch_path,
-                problem->pointer.len > 0 ? problem->pointer.data : "",
-                problem->pointer.len > 0 ? ": " : "", problem->code, problem->detail.data);
-    }
-    if (problems->count > problems->listed_count)
-        fprintf(stderr, "%s: and %zu more\n", render->options->batch_path,
-                problems->count - problems->listed_count);
-}
 
 static void print_progress(const struct press_job *job, size_t tickets_count)
 {
@@ -88,6 +76,56 @@ static enum status load_key(struct render *render, struct error *err)
     return st;
 }
 
+/* ---- the layout to try ---- */
+
+/* It joins the others, or takes the place of the one that has its name. */
+static enum status add_layout(struct layout_list *list, struct press_layout *layout,
+                              struct error *err)
+{
+    size_t i = 0;
+
+    while (i < list->count &&
+           strcmp(list->layouts[i].layout.name.data, layout->layout.name.data) != 0)
+        i++;
+    if (i == PRESS_LAYOUTS_MAX)
+        return error_set(err, ST_TOO_LARGE, "layouts: more than %d files", PRESS_LAYOUTS_MAX);
+    if (i < list->count)
+        press_layout_clear(&list->layouts[i]);
+    else
+        list->count++;
+    list->layouts[i] = *layout;
+    *layout = (struct press_layout){0};
+    return ST_OK;
+}
+
+static enum status load_layout(struct render *render, struct error *err)
+{
+    struct press_layout layout = {0};
+    struct problems problems = {0};
+    enum status st;
+
+    if (render->options->layout_path == NULL)
+        return ST_OK;
+    st = layout_file_load(render->options->layout_path, &layout, &problems, err);
+    problems_print(render->options->layout_path, &problems);
+    problems_clear(&problems);
+    if (st == ST_OK) {
+        render->layout_name = layout.layout.name; /* lives in the list, and then in the press */
+        st = add_layout(&render->resources.layouts, &layout, err);
+    }
+    press_layout_clear(&layout);
+    return st;
+}
+
+static void choose_layout(struct render *render)
+{
+    if (render->options->layout_path == NULL)
+        return;
+    render->batch.layout = render->layout_name;
+    for (size_t i = 0; i < render->batch.tickets_count; i++)
+        render->batch.tickets[i].layout = (struct text){0};
+}
+
 /* ---- the batch ---- */
 
 static enum status check_offers(const struct render *render, struct error *err)
@@ -114,9 +152,11 @@ static enum status load_batch(struct render *render, struct error *err)
         render->stage = STAGE_WORK;
         st =
             batch_json_read(&body, &render->rules, &limits, &render->batch, &render->problems, err);
-        print_problems(render, &render->problems);
+        problems_print(render->options->batch_path, &render->problems);
     }
     bytes_clear(&body);
+    if (st == ST_OK)
+        choose_layout(render);
     if (st == ST_OK && render->batch.tickets_skipped > 0)
         fprintf(stderr, "%s: %zu tickets left out\n", render->options->batch_path,
                 render->batch.tickets_skipped);
@@ -241,13 +281,13 @@ static enum status run_job(struct render *render, struct error *err)
         press_submit_move(render->press, &request, &render->batch, &job, &problems, err);
 
     event_key_clear(&request.key);
-    print_problems(render, &problems);
+    problems_print(render->options->batch_path, &problems);
     problems_clear(&problems);
     if (st != ST_OK)
         return st;
     await_end(&render->outcome, job, tickets_count);
     press_job_release(&job);
-    print_problems(render, &render->outcome.result.problems);
+    problems_print(render->options->batch_path, &render->outcome.result.problems);
     if (render->outcome.result.status != ST_OK)
         *err = render->outcome.result.error;
     return render->outcome.result.status;
@@ -261,6 +301,8 @@ static enum status render_all(struct render *render, struct error *err)
         st = locale_rules(&render->rules, err);
     if (st == ST_OK)
         st = resources_load(render->options->settings, &render->resources, err);
+    if (st == ST_OK)
+        st = load_layout(render, err);
     if (st == ST_OK)
         st = load_batch(render, err);
     if (st == ST_OK) {
