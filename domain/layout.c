@@ -832,6 +832,12 @@ void layout_clear(struct layout *layout)
 
 /* ---- questions ---- */
 
+const char *layout_field_name(enum field field)
+{
+    assert(field > FIELD_LABEL && field < FIELD_COUNT);
+    return FIELD_NAMES[field];
+}
+
 size_t layout_cells(const struct layout *layout)
 {
     return (size_t)layout->n_up.columns * layout->n_up.rows;

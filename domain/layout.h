@@ -89,6 +89,9 @@ static inline bool field_is_static(enum field field)
     return field < FIELD_TICKET_ID;
 }
 
+/* What stands in braces for a field, such as "event.name"; not of FIELD_LITERAL and FIELD_LABEL. */
+const char *layout_field_name(enum field field);
+
 struct layout_piece {
     enum field field;
     enum label label;    /* FIELD_LABEL */

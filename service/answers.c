@@ -310,3 +310,139 @@ void answer_dry_run(struct http_answer *answer, size_t tickets_count, size_t byt
     json_text_end_object(&json);
     give_json(answer, 200, "application/json", &json);
 }
+
+/* ---- layouts ---- */
+
+static void member_mm(struct json_text *json, const char *name, int32_t um)
+{
+    json_text_name(json, name);
+    json_text_number(json, (double)um / UM_PER_MM);
+}
+
+static void member_boolean(struct json_text *json, const char *name, bool is_true)
+{
+    json_text_name(json, name);
+    json_text_boolean(json, is_true);
+}
+
+static void member_digest(struct json_text *json, const char *name,
+                          const uint8_t digest[SHA256_BYTES])
+{
+    char text[2 * SHA256_BYTES + 1];
+
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", digest[i]);
+    member_chars(json, name, text);
+}
+
+/* The members that the list has of each. */
+static void put_layout_members(struct json_text *json, const struct press_layout *from)
+{
+    const struct layout *layout = &from->layout;
+    int32_t const module_um = layout_module_um(layout);
+    char link[sizeof "/v1/layouts/" + LAYOUT_NAME_BYTES_MAX];
+
+    json_text_name(json, "name");
+    json_text_string(json, layout->name);
+    member_boolean(json, "built_in", from->is_built_in);
+    member_mm(json, "page_w_mm", layout->page_w_um);
+    member_mm(json, "page_h_mm", layout->page_h_um);
+    member_number(json, "tickets_per_page", layout_cells(layout));
+    member_mm(json, "module_mm", module_um);
+    member_boolean(json, "has_small_modules", module_um < LAYOUT_MODULE_UM);
+    member_digest(json, "sha256", from->hash);
+    snprintf(link, sizeof link, "/v1/layouts/%s", layout->name.data);
+    json_text_name(json, "links");
+    json_text_begin_object(json);
+    member_chars(json, "self", link);
+    json_text_end_object(json);
+}
+
+void answer_layouts(struct http_answer *answer, const struct layout_list *layouts)
+{
+    struct json_text json = {.out = &answer->body};
+
+    json_text_begin_object(&json);
+    json_text_name(&json, "layouts");
+    json_text_begin_array(&json);
+    for (size_t i = 0; i < layouts->count; i++) {
+        json_text_begin_object(&json);
+        put_layout_members(&json, &layouts->layouts[i]);
+        json_text_end_object(&json);
+    }
+    json_text_end_array(&json);
+    json_text_name(&json, "links");
+    json_text_begin_object(&json);
+    member_chars(&json, "schema", "/v1/layout-schema");
+    json_text_end_object(&json);
+    json_text_end_object(&json);
+    give_json(answer, 200, "application/json", &json);
+    http_answer_header(answer, "Cache-Control", "no-store");
+}
+
+static void note_used(const struct layout *layout, bool is_used[FIELD_COUNT],
+                      bool is_label_used[LABEL_COUNT])
+{
+    for (size_t i = 0; i < layout->elements_count; i++) {
+        const struct layout_element *element = &layout->elements[i];
+
+        for (size_t p = 0; p < element->pieces_count; p++) {
+            is_used[element->pieces[p].field] = true;
+            if (element->pieces[p].field == FIELD_LABEL)
+                is_label_used[element->pieces[p].label] = true;
+        }
+        if (element->has_when)
+            is_used[element->when] = true;
+    }
+}
+
+static void put_used(struct json_text *json, const struct layout *layout)
+{
+    bool is_used[FIELD_COUNT] = {false};
+    bool is_label_used[LABEL_COUNT] = {false};
+
+    note_used(layout, is_used, is_label_used);
+    json_text_name(json, "fields");
+    json_text_begin_array(json);
+    for (int field = FIELD_LABEL + 1; field < FIELD_COUNT; field++)
+        if (is_used[field])
+            json_text_chars(json, layout_field_name((enum field)field));
+    json_text_end_array(json);
+    json_text_name(json, "labels");
+    json_text_begin_array(json);
+    for (int label = 0; label < LABEL_COUNT; label++)
+        if (is_label_used[label])
+            json_text_chars(json, label_name((enum label)label));
+    json_text_end_array(json);
+}
+
+static void put_images(struct json_text *json, const struct layout *layout)
+{
+    json_text_name(json, "images");
+    json_text_begin_array(json);
+    for (size_t i = 0; i < layout->images_count; i++)
+        json_text_string(json, layout->images[i].file);
+    json_text_end_array(json);
+}
+
+void answer_layout(struct http_answer *answer, const struct press_layout *layout)
+{
+    const struct layout_n_up *n_up = &layout->layout.n_up;
+    struct json_text json = {.out = &answer->body};
+
+    json_text_begin_object(&json);
+    put_layout_members(&json, layout);
+    json_text_name(&json, "n_up");
+    json_text_begin_object(&json);
+    member_number(&json, "columns", n_up->columns);
+    member_number(&json, "rows", n_up->rows);
+    member_mm(&json, "ticket_w_mm", n_up->ticket_w_um);
+    member_mm(&json, "ticket_h_mm", n_up->ticket_h_um);
+    member_boolean(&json, "cut_marks", n_up->has_cut_marks);
+    json_text_end_object(&json);
+    put_used(&json, &layout->layout);
+    put_images(&json, &layout->layout);
+    json_text_end_object(&json);
+    give_json(answer, 200, "application/json", &json);
+    http_answer_header(answer, "Cache-Control", "no-store");
+}

@@ -10,6 +10,7 @@
 #include "domain/token.h"
 #include "service/http.h"
 #include "service/job_table.h"
+#include "workers/press.h"
 
 #include <stddef.h>
 
@@ -44,6 +45,10 @@ void answer_verdict(struct http_answer *answer, enum token_verdict verdict,
                     const struct token_claims *claims, int64_t now_s);
 
 void answer_dry_run(struct http_answer *answer, size_t tickets_count, size_t bytes_estimate);
+
+/* All layouts, and where their schema is; one of them, with what it has on it. */
+void answer_layouts(struct http_answer *answer, const struct layout_list *layouts);
+void answer_layout(struct http_answer *answer, const struct press_layout *layout);
 
 /* The reason phrase of a status code (RFC 9110, 15). */
 const char *answer_title(unsigned status);

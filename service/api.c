@@ -52,6 +52,7 @@ struct route {
     enum http_turn (*answer)(struct api *api, struct request *request);
     /* After the exchange was parked; NULL where answer never asks for it. */
     void (*start)(struct api *api, struct request *request);
+    bool names_job; /* "*" is a job's id */
 };
 
 /* What is known of one exchange. */
@@ -196,6 +197,16 @@ static bool query_number(struct text query, const char *name, uint64_t min, uint
 static enum http_turn send_bad_query(struct request *request, const char *detail)
 {
     return send_problem(request, 400, "bad_query", detail, 0);
+}
+
+static bool has_query(const struct request *request)
+{
+    return http_query(request->exchange).len > 0;
+}
+
+static enum http_turn send_no_query(struct request *request)
+{
+    return send_bad_query(request, "there are no query parameters here");
 }
 
 /* ---- Prefer (RFC 7240) ---- */
@@ -417,13 +428,12 @@ static bool finished_record(struct request *request, struct job_view *view)
 
 static enum http_turn answer_document(struct api *api, struct request *request)
 {
-    static const char *const KNOWN[] = {NULL};
     struct job_view view = {0};
     struct http_answer answer = {0};
 
     (void)api;
-    if (!query_is_known(http_query(request->exchange), KNOWN))
-        return send_bad_query(request, "there are no query parameters here");
+    if (has_query(request))
+        return send_no_query(request);
     if (!finished_record(request, &view))
         return HTTP_ANSWERED;
     request->is_fetch = http_method(request->exchange) != HTTP_HEAD;
@@ -473,6 +483,53 @@ static void start_verify(struct api *api, struct request *request)
 {
     token_check_start(api->config.pool, api->config.keys, request->exchange, request->client,
                       request->id);
+}
+
+/* ---- layouts ---- */
+
+static enum http_turn answer_layout_list(struct api *api, struct request *request)
+{
+    struct http_answer answer = {0};
+    struct press *press;
+
+    if (has_query(request))
+        return send_no_query(request);
+    press = job_table_press_ref(api->config.jobs);
+    answer_layouts(&answer, press_layouts(press));
+    press_unref(&press);
+    send(request, &answer);
+    return HTTP_ANSWERED;
+}
+
+static enum http_turn answer_layout_get(struct api *api, struct request *request)
+{
+    struct http_answer answer = {0};
+    struct press *press;
+    const struct press_layout *layout;
+
+    if (has_query(request))
+        return send_no_query(request);
+    press = job_table_press_ref(api->config.jobs);
+    layout = press_layout_find(press, request->segment);
+    if (layout != NULL)
+        answer_layout(&answer, layout);
+    press_unref(&press);
+    if (layout == NULL)
+        return send_problem(request, 404, "not_found", "there is no such layout", 0);
+    send(request, &answer);
+    return HTTP_ANSWERED;
+}
+
+static enum http_turn answer_layout_schema(struct api *api, struct request *request)
+{
+    struct bytes text = {0};
+
+    if (has_query(request))
+        return send_no_query(request);
+    if (bytes_append(&text, api->config.layout_schema->data, api->config.layout_schema->len,
+                     NULL) != ST_OK)
+        return send_problem(request, 503, "no_memory", "no memory for the answer", 1);
+    return send_text(request, 200, "application/schema+json", &text);
 }
 
 /* ---- the service itself ---- */
@@ -606,20 +663,25 @@ enum {
 };
 
 static const struct route ROUTES[] = {
-    {"/v1/batches", METRICS_ROUTE_BATCHES, POST_BIT, SCOPE_RENDER, answer_batches, start_batch},
-    {"/v1/jobs", METRICS_ROUTE_JOBS, GET_BITS, SCOPE_RENDER, answer_job_list, NULL},
+    {"/v1/batches", METRICS_ROUTE_BATCHES, POST_BIT, SCOPE_RENDER, answer_batches, start_batch,
+     false},
+    {"/v1/jobs", METRICS_ROUTE_JOBS, GET_BITS, SCOPE_RENDER, answer_job_list, NULL, false},
     {"/v1/jobs/*", METRICS_ROUTE_JOB, GET_BITS | DELETE_BIT, SCOPE_RENDER, answer_job_route,
-     start_poll},
+     start_poll, true},
     {"/v1/jobs/*/document", METRICS_ROUTE_JOB_DOCUMENT, GET_BITS, SCOPE_RENDER, answer_document,
-     NULL},
+     NULL, true},
     {"/v1/jobs/*/tickets", METRICS_ROUTE_JOB_TICKETS, GET_BITS, SCOPE_RENDER, answer_job_tickets,
-     NULL},
-    {"/v1/tokens/verify", METRICS_ROUTE_VERIFY, POST_BIT, SCOPE_VERIFY, answer_verify,
-     start_verify},
-    {"/healthz", METRICS_ROUTE_HEALTHZ, GET_BITS, 0, answer_healthz, NULL},
-    {"/readyz", METRICS_ROUTE_READYZ, GET_BITS, 0, answer_readyz, NULL},
-    {"/metrics", METRICS_ROUTE_METRICS, GET_BITS, 0, answer_metrics, NULL},
-    {"/version", METRICS_ROUTE_VERSION, GET_BITS, 0, answer_version, NULL},
+     NULL, true},
+    {"/v1/tokens/verify", METRICS_ROUTE_VERIFY, POST_BIT, SCOPE_VERIFY, answer_verify, start_verify,
+     false},
+    {"/v1/layouts", METRICS_ROUTE_LAYOUTS, GET_BITS, SCOPE_RENDER, answer_layout_list, NULL, false},
+    {"/v1/layouts/*", METRICS_ROUTE_LAYOUT, GET_BITS, SCOPE_RENDER, answer_layout_get, NULL, false},
+    {"/v1/layout-schema", METRICS_ROUTE_LAYOUT_SCHEMA, GET_BITS, 0, answer_layout_schema, NULL,
+     false},
+    {"/healthz", METRICS_ROUTE_HEALTHZ, GET_BITS, 0, answer_healthz, NULL, false},
+    {"/readyz", METRICS_ROUTE_READYZ, GET_BITS, 0, answer_readyz, NULL, false},
+    {"/metrics", METRICS_ROUTE_METRICS, GET_BITS, 0, answer_metrics, NULL, false},
+    {"/version", METRICS_ROUTE_VERSION, GET_BITS, 0, answer_version, NULL, false},
 };
 
 /* Whether a raw path is a route's, whose "*" stands for one segment that is not empty. */
@@ -800,10 +862,11 @@ static enum http_turn on_request(void *user, struct http_exchange *exchange)
 {
     struct request *request = request_of(exchange);
 
-    if (request->segment.len == JOB_ID_CHARS)
+    if (request->route->names_job) {
+        if (request->segment.len != JOB_ID_CHARS)
+            return send_problem(request, 404, "not_found", "there is no such job", 0);
         memcpy(request->job_id, request->segment.data, JOB_ID_CHARS);
-    else if (request->segment.len > 0)
-        return send_problem(request, 404, "not_found", "there is no such job", 0);
+    }
     return request->route->answer(user, request);
 }
 

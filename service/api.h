@@ -30,6 +30,7 @@ struct api_config {
     const struct settings *settings;
     const struct client_list *clients; /* NULL: everybody may call */
     struct metrics *metrics;
+    const struct bytes *layout_schema; /* JSON */
 };
 
 /* Errors: ST_NO_MEMORY, ST_LIBRARY. */

@@ -29,6 +29,7 @@ static const char *const ROUTES[] = {
     [METRICS_ROUTE_VERIFY] = "/v1/tokens/verify",
     [METRICS_ROUTE_LAYOUTS] = "/v1/layouts",
     [METRICS_ROUTE_LAYOUT] = "/v1/layouts/{name}",
+    [METRICS_ROUTE_LAYOUT_SCHEMA] = "/v1/layout-schema",
     [METRICS_ROUTE_HEALTHZ] = "/healthz",
     [METRICS_ROUTE_READYZ] = "/readyz",
     [METRICS_ROUTE_METRICS] = "/metrics",

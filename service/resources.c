@@ -274,6 +274,14 @@ static enum status load_labels(const char *data, struct label_set *labels, struc
     return st;
 }
 
+static enum status load_layout_schema(const char *data, struct bytes *schema, struct error *err)
+{
+    char path[PATH_MAX];
+    enum status st = join_path(data, "layout.schema.json", path, err);
+
+    return st == ST_OK ? file_read(path, CONFIG_FILE_BYTES_MAX, schema, err) : st;
+}
+
 enum status resources_load_layouts(const struct settings *settings, struct layout_list *layouts,
                                    struct error *err)
 {
@@ -299,6 +307,8 @@ enum status resources_load(const struct settings *settings, struct resources *re
         st = load_labels(data, &resources->labels, err);
     if (st == ST_OK)
         st = load_layouts(settings, data, &resources->layouts, err);
+    if (st == ST_OK)
+        st = load_layout_schema(data, &resources->layout_schema, err);
     if (st != ST_OK)
         resources_clear(resources);
     return st;
@@ -309,5 +319,6 @@ void resources_clear(struct resources *resources)
     font_set_free(&resources->fonts);
     label_set_clear(&resources->labels);
     layout_list_clear(&resources->layouts);
+    bytes_clear(&resources->layout_schema);
     *resources = (struct resources){0};
 }

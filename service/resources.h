@@ -6,6 +6,7 @@
 #ifndef TICKETPRESS_SERVICE_RESOURCES_H
 #define TICKETPRESS_SERVICE_RESOURCES_H
 
+#include "domain/bytes.h"
 #include "domain/labels.h"
 #include "domain/layout.h"
 #include "domain/status.h"
@@ -19,6 +20,7 @@ struct resources {
     struct font_set *fonts;
     struct label_set labels;
     struct layout_list layouts; /* by file name; moved on to the press */
+    struct bytes layout_schema; /* JSON, as it is served */
 };
 
 /*

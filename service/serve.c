@@ -473,6 +473,7 @@ static enum status start_api(struct service *service, struct error *err)
         .settings = service->options->settings,
         .clients = service->clients.count > 0 ? &service->clients : NULL,
         .metrics = service->metrics,
+        .layout_schema = &service->resources.layout_schema,
     };
 
     return api_new(&config, &service->api, err);

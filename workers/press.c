@@ -302,6 +302,13 @@ const struct layout_list *press_layouts(const struct press *press)
     return &press->layouts;
 }
 
+const struct press_layout *press_layout_find(const struct press *press, struct text name)
+{
+    size_t const i = find_layout(press, name);
+
+    return i < press->layouts.count ? &press->layouts.layouts[i] : NULL;
+}
+
 enum status press_check_layouts(const struct press *press, const struct batch *batch,
                                 struct problems *problems, struct error *err)
 {

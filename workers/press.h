@@ -114,6 +114,8 @@ MUST_USE enum status press_check_layouts(const struct press *press, const struct
 
 /* Its layouts, borrowed as long as the press lives. Threads: any. */
 const struct layout_list *press_layouts(const struct press *press);
+/* The one of a name, likewise; NULL: none. */
+const struct press_layout *press_layout_find(const struct press *press, struct text name);
 
 struct press_job;
 
