@@ -197,13 +197,15 @@ def images_of(data):
     return images
 
 
-def all_page_images(pdf, dpi, pages):
-    """The same of a long document, with all cores."""
+def by_ranges(pages, function, *arguments):
+    """What a function finds for each page, given ranges of pages, with all cores."""
     step = max(1, -(-pages // JOBS))
-    firsts = range(1, pages + 1, step)
     with ThreadPoolExecutor(JOBS) as pool:
-        parts = pool.map(lambda a: page_images(pdf, dpi, a, min(a + step - 1, pages)), firsts)
-        return [image for part in parts for image in part]
+        parts = pool.map(
+            lambda first: function(*arguments, first, min(first + step - 1, pages)),
+            range(1, pages + 1, step),
+        )
+        return [page for part in parts for page in part]
 
 
 class Word(NamedTuple):
@@ -211,9 +213,10 @@ class Word(NamedTuple):
     box: Box  # its letters' advances by the face's ascent and descent
 
 
-def page_words(pdf):
-    """The words of each page."""
-    found = run(["pdftotext", "-bbox", "-enc", "UTF-8", pdf, "-"]).stdout
+def page_words(pdf, first, last):
+    """The words of each page of a range."""
+    command = ["pdftotext", "-bbox", "-enc", "UTF-8", "-f", first, "-l", last, pdf, "-"]
+    found = run(command).stdout
     pattern = r'<word xMin="(.+?)" yMin="(.+?)" xMax="(.+?)" yMax="(.+?)">(.*?)</word>'
     pages = []
     for page in found.split("<page ")[1:]:
@@ -424,6 +427,7 @@ class Sheet:
         self.keys = list(tickets)
         self.event = {name: v for name, v in {**EVENT, **event}.items() if v is not None}
         self.tickets = {}
+        self.rendered = {}
         self.places = {}  # (layout's name, key): page from 1, and the cell's offset
         self.first_last = {}  # layout's name: its pages
         page = 0
@@ -448,17 +452,22 @@ class Sheet:
         """Where a box of a layout stands for a ticket."""
         return self.layouts[name].placed(box, self.places[name, key][1], self.is_mirrored)
 
-    @functools.cache
     def images(self, dpi):
-        return all_page_images(self.pdf, dpi, self.pages)
+        """All pages; from then on crops at that resolution are cut from these."""
+        if dpi not in self.rendered:
+            self.rendered[dpi] = by_ranges(self.pages, page_images, self.pdf, dpi)
+        return self.rendered[dpi]
 
     @functools.cache
     def words(self):
-        return page_words(self.pdf)
+        return by_ranges(self.pages, page_words, self.pdf)
 
     def crop(self, name, key, box, dpi, is_grey=True):
         """What a ticket shows in a box of its layout."""
         first, last = self.first_last[name]
+        if dpi in self.rendered and is_grey:
+            page = self.rendered[dpi][self.places[name, key][0] - 1]
+            return page.crop(self.box(name, key, box).pixels(dpi))
         crops = self.crops(dpi, first, last, self.box(name, key, box), is_grey)
         return crops[self.places[name, key][0] - first]
 
