@@ -581,7 +581,7 @@ class Cases:
         event, plain.event = plain.event, {**plain.event, "id": "evt-2"}
         self.seen("the token of another event", plain.symbol_faults(100), "instead of")
         plain.event = event
-        name = next(iter(self.press.layouts))
+        name = min(self.press.layouts, key=lambda each: self.press.layouts[each].qr().w)
         plate = self.symbol(plain, name).plate
         symbol = Symbol(plate.copy(), SYMBOL_DPI)
         left, top, _, _ = symbol.ink
