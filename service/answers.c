@@ -238,7 +238,7 @@ void answer_tickets(struct http_answer *answer, const struct job_record *record,
         json_text_begin_object(&json);
         json_text_name(&json, "id");
         json_text_string(&json, document->tickets.list[i].id);
-        member_number(&json, "page", i + 1);
+        member_number(&json, "page", document->tickets.list[i].page);
         json_text_name(&json, "token");
         json_text_string(&json, document->tickets.list[i].token);
         json_text_end_object(&json);

@@ -18,6 +18,12 @@ void content_init(struct content *content, struct bytes *out)
     *content = (struct content){.out = out, .color = BLACK};
 }
 
+void content_init_saved(struct content *content, struct bytes *out)
+{
+    content_init(content, out);
+    content->saved_colors[content->saves++] = BLACK;
+}
+
 enum status content_status(const struct content *content, struct error *err)
 {
     return content->is_out_of_memory ? error_set(err, ST_NO_MEMORY, "a page's content") : ST_OK;
@@ -139,6 +145,20 @@ void content_clip_box(struct content *content, int32_t x_mpt, int32_t y_mpt, int
     put(content, "W n\n");
 }
 
+void content_move(struct content *content, int32_t x_mpt, int32_t y_mpt, uint32_t quarter_turns)
+{
+    /* ISO 32000-1, 8.3.3: the images of the unit vectors */
+    static const char *const AXES[] = {"1 0 0 1 ", "0 -1 1 0 ", "-1 0 0 -1 ", "0 1 -1 0 "};
+
+    assert(content->saves > 0 && quarter_turns < 4);
+    if (!reserve(content, OPERATOR_CHARS_MAX))
+        return;
+    put(content, AXES[quarter_turns]);
+    put_mpt(content, x_mpt);
+    put_mpt(content, y_mpt);
+    put(content, "cm\n");
+}
+
 static void set_color(struct content *content, uint32_t color)
 {
     if (color == content->color || !reserve(content, OPERATOR_CHARS_MAX))
@@ -180,6 +200,22 @@ void content_line(struct content *content, const struct content_line *line)
     put_mpt(content, line->x2_mpt);
     put_mpt(content, line->y2_mpt);
     put(content, "l S\n");
+}
+
+void content_image(struct content *content, size_t name, int32_t x_mpt, int32_t y_mpt,
+                   int32_t w_mpt, int32_t h_mpt)
+{
+    if (!reserve(content, OPERATOR_CHARS_MAX))
+        return;
+    put(content, "q ");
+    put_mpt(content, w_mpt);
+    put(content, "0 0 ");
+    put_mpt(content, h_mpt);
+    put_mpt(content, x_mpt);
+    put_mpt(content, y_mpt);
+    put(content, "cm/I");
+    put_digits(content, name, 1);
+    put(content, " Do Q\n");
 }
 
 /* ---- text ---- */

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONTENT_SAVES_MAX = 2 };
+enum { CONTENT_SAVES_MAX = 3 };
 
 struct content {
     struct bytes *out; /* borrowed; operators are appended */
@@ -27,6 +27,9 @@ struct content {
 };
 
 void content_init(struct content *content, struct bytes *out);
+
+/* The same for a stream that goes on where another has saved and not restored. */
+void content_init_saved(struct content *content, struct bytes *out);
 
 /* Errors: ST_NO_MEMORY, if any operator could not be written. */
 MUST_USE enum status content_status(const struct content *content, struct error *err);
@@ -39,6 +42,10 @@ void content_restore(struct content *content);
 /* Draw nothing outside a box until the save before it is restored. */
 void content_clip_box(struct content *content, int32_t x_mpt, int32_t y_mpt, int32_t w_mpt,
                       int32_t h_mpt);
+
+/* Until the save before it is restored, measure from x, y, in axes that are turned clockwise by
+ * quarters, 0..3. */
+void content_move(struct content *content, int32_t x_mpt, int32_t y_mpt, uint32_t quarter_turns);
 
 void content_fill_box(struct content *content, uint32_t color, int32_t x_mpt, int32_t y_mpt,
                       int32_t w_mpt, int32_t h_mpt);
@@ -58,6 +65,10 @@ void content_line(struct content *content, const struct content_line *line);
 void content_text(struct content *content, const struct font_set *fonts, size_t face,
                   int32_t size_mpt, uint32_t color, const struct text_line *line, int32_t x_mpt,
                   int32_t y_mpt);
+
+/* The document's image /I<name>, drawn into a box to its edges. */
+void content_image(struct content *content, size_t name, int32_t x_mpt, int32_t y_mpt,
+                   int32_t w_mpt, int32_t h_mpt);
 
 /*
  * A QR symbol in a square whose bottom left corner is x, y: a white plate, and on it, leaving a

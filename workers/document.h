@@ -13,13 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What stands on one page. */
+/* One ticket of a document. */
 struct document_ticket {
+    size_t page; /* that it stands on, 1..; several may stand on one */
     struct text id;
     struct text token; /* what its QR symbol holds */
 };
 
-/* The tickets of a document, page by page. */
+/* The tickets of a document, in the order of its pages. */
 struct document_tickets {
     struct arena arena;           /* owns the texts and the list */
     struct document_ticket *list; /* count of them */

@@ -179,6 +179,20 @@ static bool rule_is_locale(struct text tag)
     return uloc_getLanguage(id, language, (int32_t)sizeof language, &code) > 0 && U_SUCCESS(code);
 }
 
+enum status locale_is_right_to_left(struct text tag, bool *is_right_to_left, struct error *err)
+{
+    UErrorCode code = U_ZERO_ERROR;
+    char id[ULOC_FULLNAME_CAPACITY];
+    enum status const st = check_reserve(err);
+
+    if (st != ST_OK)
+        return st;
+    uloc_forLanguageTag(tag.data, id, (int32_t)sizeof id, NULL, &code);
+    *is_right_to_left = U_SUCCESS(code) && uloc_isRightToLeft(id);
+    fail_if_touched(&code); /* when uloc_isRightToLeft, which has no errors, may have told wrong */
+    return U_FAILURE(code) ? icu_error(code, "locale", err) : ST_OK;
+}
+
 /* ISO 4217, list one, as of 2026: the codes that have a minor unit. (ICU's own list is no help: its
  * digits are CLDR's, which drop those not in use, and its dates have gaps.) */
 static const char CURRENCIES[] = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND "

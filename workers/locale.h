@@ -22,6 +22,17 @@
  */
 MUST_USE enum status locale_rules(struct text_rules *rules, struct error *err);
 
+/*
+ * Whether a locale is written from right to left: by its script, or that which its language is
+ * mostly written in.
+ *
+ * In:      tag  BCP 47, by the rules above
+ * Errors:  ST_LIBRARY, ST_NO_MEMORY
+ * Threads: any
+ */
+MUST_USE enum status locale_is_right_to_left(struct text tag, bool *is_right_to_left,
+                                             struct error *err);
+
 /* A language that ICU does not know is written as en-GB. */
 enum locale_moment { LOCALE_DATE, LOCALE_TIME, LOCALE_ZONE };
 

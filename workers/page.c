@@ -14,20 +14,28 @@
 enum {
     MISSING_GLYPHS_LISTED_MAX = 8, /* of one text; more say nothing new */
     POINTER_BYTES_MAX = 64,
+    CUT_STROKE_MPT = 250, /* a hairline, which still comes out of every printer */
+    CUT_EDGES_MAX = 2 * LAYOUT_CELLS_MAX,
 };
 
 /* ---- plans ---- */
 
-/* An element with its box in page coordinates. */
+/* An element with its box in the ticket's coordinates, as its direction has it. */
 struct placed {
     const struct layout_element *element;
     size_t face;
     int32_t x_mpt, y_mpt; /* bottom left */
     int32_t w_mpt, h_mpt;
+    enum layout_align align;   /* start is left, end is right */
+    uint32_t quarter_turns;    /* clockwise */
+    bool is_mirrored;          /* a line runs from the top right to the bottom left */
+    const struct image *image; /* LAYOUT_IMAGE */
+    size_t image_name;
 };
 
 struct page_plan {
     const struct layout *layout;
+    bool has_cells;         /* a page is more than one ticket to its edges */
     struct placed *statics; /* statics_count of them, in drawing order */
     struct placed *slots;   /* behind them in the same array; the QR symbol is the last */
     size_t statics_count, slots_count;
@@ -44,18 +52,32 @@ static bool element_is_static(const struct layout_element *element)
     return true;
 }
 
-static struct placed place(const struct layout *layout, const struct font_set *fonts,
+static enum layout_align mirrored_align(enum layout_align align)
+{
+    return align == ALIGN_START ? ALIGN_END : align == ALIGN_END ? ALIGN_START : align;
+}
+
+static struct placed place(const struct page_plan *plan, const struct font_set *fonts,
+                           struct page_images images, enum page_direction direction,
                            const struct layout_element *element)
 {
+    const struct layout_n_up *n_up = &plan->layout->n_up;
+    bool const is_mirrored = direction == PAGE_RIGHT_TO_LEFT;
     struct box_um const box = element->box;
+    uint32_t const turns = element->quarter_turns;
 
     return (struct placed){
         .element = element,
         .face = font_set_face(fonts, element->is_bold ? FONT_BOLD : FONT_REGULAR),
-        .x_mpt = mpt_from_um(box.x),
-        .y_mpt = mpt_from_um(layout->page_h_um - box.y - box.h),
+        .x_mpt = mpt_from_um(is_mirrored ? n_up->ticket_w_um - box.x - box.w : box.x),
+        .y_mpt = mpt_from_um(n_up->ticket_h_um - box.y - box.h),
         .w_mpt = mpt_from_um(box.w),
         .h_mpt = mpt_from_um(box.h),
+        .align = is_mirrored ? mirrored_align(element->align) : element->align,
+        .quarter_turns = is_mirrored ? (4 - turns) % 4 : turns,
+        .is_mirrored = is_mirrored,
+        .image = element->kind == LAYOUT_IMAGE ? &images.images[element->image] : NULL,
+        .image_name = images.first_name + element->image,
     };
 }
 
@@ -68,7 +90,16 @@ static int pass_of(const struct layout_element *element)
     return element_is_static(element) ? PASS_STATICS : PASS_SLOTS;
 }
 
+static bool layout_has_cells(const struct layout *layout)
+{
+    struct box_um const cell = layout_cell(layout, 0);
+
+    return layout_cells(layout) > 1 || cell.x != 0 || cell.y != 0 || cell.w != layout->page_w_um ||
+           cell.h != layout->page_h_um;
+}
+
 enum status page_plan_new(const struct layout *layout, const struct font_set *fonts,
+                          struct page_images images, enum page_direction direction,
                           struct page_plan **plan, struct error *err)
 {
     struct page_plan *made =
@@ -77,15 +108,17 @@ enum status page_plan_new(const struct layout *layout, const struct font_set *fo
 
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "layout %s", layout->name.data);
+    made->layout = layout;
+    made->has_cells = layout_has_cells(layout);
     for (int pass = 0; pass < PASSES; pass++) {
         for (size_t i = 0; i < layout->elements_count; i++)
             if (pass_of(&layout->elements[i]) == pass)
-                made->elements[count++] = place(layout, fonts, &layout->elements[i]);
+                made->elements[count++] =
+                    place(made, fonts, images, direction, &layout->elements[i]);
         if (pass == PASS_STATICS)
             made->statics_count = count;
     }
     assert(count == layout->elements_count);
-    made->layout = layout;
     made->statics = made->elements;
     made->slots = made->elements + made->statics_count;
     made->slots_count = count - made->statics_count;
@@ -428,7 +461,7 @@ static int32_t line_start(const struct placed *placed, const struct font_metrics
     int32_t const slack =
         placed->w_mpt - mpt_from_units(line->width, block->size_mpt, metrics->units_per_em);
 
-    switch (placed->element->align) {
+    switch (placed->align) {
     case ALIGN_CENTER:
         return placed->x_mpt + slack / 2;
     case ALIGN_END:
@@ -545,16 +578,108 @@ static enum status draw_qr(struct writing *writing, const struct placed *placed)
 static void draw_line(struct writing *writing, const struct placed *placed)
 {
     const struct layout_element *element = placed->element;
+    int32_t const left = placed->x_mpt;
+    int32_t const right = left + placed->w_mpt;
 
     content_line(&writing->content, &(struct content_line){
                                         .color = element->color,
-                                        .x1_mpt = placed->x_mpt,
+                                        .x1_mpt = placed->is_mirrored ? right : left,
                                         .y1_mpt = placed->y_mpt + placed->h_mpt,
-                                        .x2_mpt = placed->x_mpt + placed->w_mpt,
+                                        .x2_mpt = placed->is_mirrored ? left : right,
                                         .y2_mpt = placed->y_mpt,
                                         .stroke_mpt = mpt_from_um(element->stroke_um),
                                         .dash_mpt = mpt_from_um(element->dash_um),
                                     });
+}
+
+/* The size of an image in its box: both sides by the factor of the one that decides. */
+static void fit_image(const struct placed *placed, int32_t *w_mpt, int32_t *h_mpt)
+{
+    const struct image *image = placed->image;
+    int64_t const by_width = (int64_t)placed->w_mpt * image->height;
+    int64_t const by_height = (int64_t)placed->h_mpt * image->width;
+    enum layout_fit const fit = placed->element->fit;
+    bool const width_decides = fit == FIT_CONTAIN ? by_width <= by_height : by_width > by_height;
+
+    *w_mpt = placed->w_mpt;
+    *h_mpt = placed->h_mpt;
+    if (fit == FIT_STRETCH)
+        return;
+    if (width_decides)
+        *h_mpt = (int32_t)(by_width / image->width);
+    else
+        *w_mpt = (int32_t)(by_height / image->height);
+}
+
+/* Where what is not as large as its box begins, by its alignment: a share of what is left over,
+ * which is less than nothing where a box is covered. */
+static int32_t begin_of(int32_t begin, int32_t slack, int halves)
+{
+    return begin + (int32_t)((int64_t)slack * halves / 2);
+}
+
+static void draw_image(struct writing *writing, const struct placed *placed)
+{
+    static const int ALIGN_HALVES[] = {[ALIGN_START] = 0, [ALIGN_CENTER] = 1, [ALIGN_END] = 2};
+    static const int VALIGN_HALVES[] = {[VALIGN_TOP] = 2, [VALIGN_MIDDLE] = 1, [VALIGN_BOTTOM] = 0};
+    bool const is_cut = placed->element->fit == FIT_COVER;
+    int32_t w_mpt = 0, h_mpt = 0;
+
+    fit_image(placed, &w_mpt, &h_mpt);
+    if (is_cut) {
+        content_save(&writing->content);
+        content_clip_box(&writing->content, placed->x_mpt, placed->y_mpt, placed->w_mpt,
+                         placed->h_mpt);
+    }
+    content_image(
+        &writing->content, placed->image_name,
+        begin_of(placed->x_mpt, placed->w_mpt - w_mpt, ALIGN_HALVES[placed->align]),
+        begin_of(placed->y_mpt, placed->h_mpt - h_mpt, VALIGN_HALVES[placed->element->valign]),
+        w_mpt, h_mpt);
+    if (is_cut)
+        content_restore(&writing->content);
+}
+
+static enum status draw_upright(struct writing *writing, const struct placed *placed)
+{
+    switch (placed->element->kind) {
+    case LAYOUT_BOX:
+        content_fill_box(&writing->content, placed->element->color, placed->x_mpt, placed->y_mpt,
+                         placed->w_mpt, placed->h_mpt);
+        return ST_OK;
+    case LAYOUT_LINE:
+        draw_line(writing, placed);
+        return ST_OK;
+    case LAYOUT_TEXT:
+        return draw_text(writing, placed);
+    case LAYOUT_QR:
+        return draw_qr(writing, placed);
+    case LAYOUT_IMAGE:
+        draw_image(writing, placed);
+        return ST_OK;
+    }
+    return ST_OK;
+}
+
+/* In axes of its own, which begin at the corner of the box that is its lower left one once the page
+ * is turned so that it is upright. */
+static enum status draw_turned(struct writing *writing, const struct placed *placed)
+{
+    uint32_t const turns = placed->quarter_turns;
+    struct placed upright = *placed;
+    enum status st;
+
+    upright.x_mpt = upright.y_mpt = 0;
+    if (turns % 2 == 1) {
+        upright.w_mpt = placed->h_mpt;
+        upright.h_mpt = placed->w_mpt;
+    }
+    content_save(&writing->content);
+    content_move(&writing->content, placed->x_mpt + (turns >= 2 ? placed->w_mpt : 0),
+                 placed->y_mpt + (turns == 1 || turns == 2 ? placed->h_mpt : 0), turns);
+    st = draw_upright(writing, &upright);
+    content_restore(&writing->content);
+    return st;
 }
 
 static enum status draw(struct writing *writing, const struct placed *placed)
@@ -568,22 +693,8 @@ static enum status draw(struct writing *writing, const struct placed *placed)
         if (st != ST_OK || text.len == 0)
             return st;
     }
-    switch (element->kind) {
-    case LAYOUT_BOX:
-        content_fill_box(&writing->content, element->color, placed->x_mpt, placed->y_mpt,
-                         placed->w_mpt, placed->h_mpt);
-        return ST_OK;
-    case LAYOUT_LINE:
-        draw_line(writing, placed);
-        return ST_OK;
-    case LAYOUT_TEXT:
-        return draw_text(writing, placed);
-    case LAYOUT_QR:
-        return draw_qr(writing, placed);
-    case LAYOUT_IMAGE:
-        return ST_OK; /* without its pixels, which hang beside the plan */
-    }
-    return ST_OK;
+    return placed->quarter_turns == 0 ? draw_upright(writing, placed)
+                                      : draw_turned(writing, placed);
 }
 
 static enum status draw_all(struct writing *writing, const struct placed *elements, size_t count)
@@ -618,4 +729,105 @@ enum status page_write_ticket(struct page_writer *writer, const struct page_plan
 
     content_init(&writing.content, out);
     return draw_all(&writing, plan->slots, plan->slots_count);
+}
+
+/* ---- sheets ---- */
+
+struct edges {
+    int32_t at_mpt[CUT_EDGES_MAX];
+    size_t count;
+};
+
+/* Edges come in order; where two cells touch, their common one is cut once. */
+static void add_edge(struct edges *edges, int32_t at_mpt)
+{
+    if (edges->count == 0 || edges->at_mpt[edges->count - 1] != at_mpt)
+        edges->at_mpt[edges->count++] = at_mpt;
+}
+
+static void cut_mark(struct content *content, int32_t x1_mpt, int32_t y1_mpt, int32_t x2_mpt,
+                     int32_t y2_mpt)
+{
+    content_line(content, &(struct content_line){.x1_mpt = x1_mpt,
+                                                 .y1_mpt = y1_mpt,
+                                                 .x2_mpt = x2_mpt,
+                                                 .y2_mpt = y2_mpt,
+                                                 .stroke_mpt = CUT_STROKE_MPT});
+}
+
+/* Beyond the outermost cells, what continues the edges of all. */
+static void draw_cut_marks(struct content *content, const struct layout *layout)
+{
+    int32_t const clear_mpt = mpt_from_um(LAYOUT_CUT_CLEAR_UM);
+    int32_t const end_mpt = mpt_from_um(LAYOUT_CUT_CLEAR_UM + LAYOUT_CUT_MARK_UM);
+    struct edges columns = {.count = 0}, rows = {.count = 0};
+
+    for (uint32_t column = 0; column < layout->n_up.columns; column++) {
+        struct box_um const cell = layout_cell(layout, column);
+
+        add_edge(&columns, mpt_from_um(cell.x));
+        add_edge(&columns, mpt_from_um(cell.x + cell.w));
+    }
+    for (uint32_t row = 0; row < layout->n_up.rows; row++) {
+        struct box_um const cell = layout_cell(layout, (size_t)row * layout->n_up.columns);
+
+        add_edge(&rows, mpt_from_um(layout->page_h_um - cell.y));
+        add_edge(&rows, mpt_from_um(layout->page_h_um - cell.y - cell.h));
+    }
+    for (size_t i = 0; i < columns.count; i++) {
+        int32_t const x = columns.at_mpt[i];
+        int32_t const top = rows.at_mpt[0], bottom = rows.at_mpt[rows.count - 1];
+
+        cut_mark(content, x, top + clear_mpt, x, top + end_mpt);
+        cut_mark(content, x, bottom - clear_mpt, x, bottom - end_mpt);
+    }
+    for (size_t i = 0; i < rows.count; i++) {
+        int32_t const y = rows.at_mpt[i];
+        int32_t const left = columns.at_mpt[0], right = columns.at_mpt[columns.count - 1];
+
+        cut_mark(content, left - clear_mpt, y, left - end_mpt, y);
+        cut_mark(content, right + clear_mpt, y, right + end_mpt, y);
+    }
+}
+
+static void begin_cell(const struct layout *layout, size_t cell, struct bytes *out,
+                       struct content *content)
+{
+    struct box_um const box = layout_cell(layout, cell);
+
+    if (cell == 0) {
+        content_init(content, out);
+        if (layout->n_up.has_cut_marks)
+            draw_cut_marks(content, layout);
+    } else {
+        content_init_saved(content, out);
+        content_restore(content);
+    }
+    content_save(content);
+    content_move(content, mpt_from_um(box.x), mpt_from_um(layout->page_h_um - box.y - box.h), 0);
+}
+
+enum status page_write_before(const struct page_plan *plan, size_t cell,
+                              const struct bytes *statics, struct bytes *out, struct error *err)
+{
+    struct content content;
+    enum status st = ST_OK;
+
+    assert(cell < layout_cells(plan->layout));
+    if (plan->has_cells) {
+        begin_cell(plan->layout, cell, out, &content);
+        st = content_status(&content, err);
+    }
+    return st == ST_OK ? bytes_append(out, statics->data, statics->len, err) : st;
+}
+
+enum status page_write_after(const struct page_plan *plan, struct bytes *out, struct error *err)
+{
+    struct content content;
+
+    if (!plan->has_cells)
+        return ST_OK;
+    content_init_saved(&content, out);
+    content_restore(&content);
+    return content_status(&content, err);
 }

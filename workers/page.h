@@ -1,7 +1,12 @@
 /*
  * Pages: a layout compiled once into a static part and slots, and the writing of both. The static
- * part (art, labels, what the event says) is one content stream a document, shared by every page;
- * the slots are what differs from ticket to ticket.
+ * part (art, labels, what the event says) is written once a document, and shared by every page; the
+ * slots are what differs from ticket to ticket. Neither knows where on a sheet its ticket lies:
+ * what is written before each cell moves the origin there, and holds the static part.
+ *
+ * For scripts that run from right to left a layout is compiled as its own reflection: each box lies
+ * where a mirror would show it, start and end change sides, and what is turned is turned the other
+ * way; but no text, image or symbol is itself reflected. Cells keep their order.
  */
 #ifndef TICKETPRESS_WORKERS_PAGE_H
 #define TICKETPRESS_WORKERS_PAGE_H
@@ -12,14 +17,32 @@
 #include "domain/layout.h"
 #include "domain/problems.h"
 #include "workers/font.h"
+#include "workers/image.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct page_plan;
 
-/* Compile a layout for a font set. Both are borrowed as long as the plan lives; the plan never
- * changes. Errors: ST_NO_MEMORY. */
+/* The images of a layout, in its order, and their names in every document: /I<first_name> and on.
+ */
+struct page_images {
+    const struct image *images; /* NULL: it has none */
+    size_t first_name;
+};
+
+enum page_direction { PAGE_LEFT_TO_RIGHT, PAGE_RIGHT_TO_LEFT, PAGE_DIRECTIONS };
+
+/*
+ * Compile a layout for a font set. The plan never changes.
+ *
+ * In:      layout, fonts  borrowed as long as the plan lives
+ *          images         one for each image of the layout, in its order; what they show is
+ * borrowed likewise Errors:  ST_NO_MEMORY
+ */
 MUST_USE enum status page_plan_new(const struct layout *layout, const struct font_set *fonts,
+                                   struct page_images images, enum page_direction direction,
                                    struct page_plan **plan, struct error *err);
 void page_plan_free(struct page_plan **plan);
 
@@ -49,6 +72,25 @@ void page_writer_free(struct page_writer **writer);
 MUST_USE enum status page_write_static(struct page_writer *writer, const struct page_plan *plan,
                                        const struct page_job *job, struct bytes *out,
                                        struct error *err);
+
+/*
+ * Write what comes before the ticket in a cell: the end of the cell before it or, in front of the
+ * first, the cut marks; the move to its place; the static part. A ticket that is a whole page has
+ * the static part alone.
+ *
+ * In:      cell     0..layout_cells - 1
+ *          statics  as page_write_static made it
+ * Out:     out      operators are appended; the static part's end leaves a cell open
+ * Errors:  ST_NO_MEMORY
+ */
+MUST_USE enum status page_write_before(const struct page_plan *plan, size_t cell,
+                                       const struct bytes *statics, struct bytes *out,
+                                       struct error *err);
+
+/* Write what comes behind the last ticket of a page, on which a cell is open. Nothing is appended
+ * where a ticket is a whole page. Errors: ST_NO_MEMORY. */
+MUST_USE enum status page_write_after(const struct page_plan *plan, struct bytes *out,
+                                      struct error *err);
 
 /*
  * Write one ticket's slots, its QR symbol last.

@@ -18,7 +18,6 @@ enum {
     KIDS_MAX = 128, /* of a page tree node; PDF 1.4 lets an array hold 8,191 items */
     OBJECTS_PER_FONT = 6,
     FIXED_OBJECTS = 4, /* catalog, info, metadata, colour profile */
-    OBJECTS_PER_PAGE = 2,
     POOL_NODE_BYTES = 1 << 16,
     BYTES_PER_OBJECT = 192, /* at most: the frame of an object, its keys and its line in the xref */
     BYTES_PER_KID = 12,
@@ -208,7 +207,8 @@ struct composition {
     struct object *objects; /* objects_count of them: number 1 first */
     size_t objects_count, objects_max;
     /* object numbers, of the first where there are several */
-    size_t catalog, info, metadata_object, profile_object, statics, fonts_object, tree, pages;
+    size_t catalog, info, metadata_object, profile_object, images, fonts_object, tree, pages;
+    size_t sheets[PDF_SHEETS_MAX];
     size_t leaves; /* of the page tree: the nodes that hold pages */
 };
 
@@ -711,19 +711,34 @@ static size_t pages_below(const struct tree *tree, size_t level, size_t place, s
 
 static void put_resources(const struct composition *composition, HPDF_Stream stream)
 {
+    const struct pdf_input *input = composition->input;
+
     put(stream, "/Resources<</Font<<");
-    for (size_t font = 0; font < composition->input->fonts_count; font++)
-        put(stream, "/F%zu %zu 0 R", composition->input->fonts[font].face,
+    for (size_t font = 0; font < input->fonts_count; font++)
+        put(stream, "/F%zu %zu 0 R", input->fonts[font].face,
             font_object(composition, font, FONT_TYPE0));
-    put(stream, ">>>>");
+    put(stream, ">>");
+    if (input->images_count > 0) {
+        put(stream, "/XObject<<");
+        for (size_t i = 0; i < input->images_count; i++)
+            put(stream, "/I%zu %zu 0 R", input->images[i].name, composition->images + i);
+        put(stream, ">>");
+    }
+    put(stream, ">>");
 }
 
-static void put_media_box(HPDF_Stream stream, const struct pdf_static *statics)
+static void put_media_box(HPDF_Stream stream, const struct pdf_sheet *sheet)
 {
     put(stream, "/MediaBox[0 0 ");
-    put_mpt(stream, statics->page_w_mpt);
-    put_mpt(stream, statics->page_h_mpt);
+    put_mpt(stream, sheet->page_w_mpt);
+    put_mpt(stream, sheet->page_h_mpt);
     put(stream, "]");
+}
+
+/* Each page is followed by the contents of its tickets. */
+static size_t page_object(const struct composition *composition, size_t page)
+{
+    return composition->pages + page + composition->input->pages[page].first;
 }
 
 static void put_kids(const struct composition *composition, const struct tree *tree, size_t level,
@@ -736,7 +751,7 @@ static void put_kids(const struct composition *composition, const struct tree *t
 
     for (size_t kid = first; kid < end; kid++)
         put(stream, "%zu 0 R ",
-            is_leaf ? composition->pages + kid * OBJECTS_PER_PAGE
+            is_leaf ? page_object(composition, kid)
                     : composition->tree + tree->starts[level + 1] + kid);
 }
 
@@ -753,7 +768,7 @@ static void write_tree_node(struct composition *composition, size_t node, HPDF_S
             composition->tree + tree.starts[level - 1] + place / KIDS_MAX);
     } else {
         put_resources(composition, stream); /* both are inherited by every page */
-        put_media_box(stream, &composition->input->statics[0]);
+        put_media_box(stream, &composition->input->sheets[0]);
     }
     put(stream, "/Kids[");
     put_kids(composition, &tree, level, place, stream);
@@ -763,14 +778,19 @@ static void write_tree_node(struct composition *composition, size_t node, HPDF_S
 static void write_page(struct composition *composition, size_t index, HPDF_Stream stream)
 {
     const struct pdf_page *page = &composition->input->pages[index];
-    const struct pdf_static *statics = &composition->input->statics[page->static_index];
+    const struct pdf_sheet *sheet = &composition->input->sheets[page->sheet];
+    const struct pdf_sheet *usual = &composition->input->sheets[0];
+    size_t const before = composition->sheets[page->sheet];
 
-    put(stream, "/Type/Page/Parent %zu 0 R/Contents[%zu 0 R %zu 0 R]",
-        composition->leaves + index / KIDS_MAX, composition->statics + page->static_index,
-        composition->pages + index * OBJECTS_PER_PAGE + 1);
-    if (statics->page_w_mpt != composition->input->statics[0].page_w_mpt ||
-        statics->page_h_mpt != composition->input->statics[0].page_h_mpt)
-        put_media_box(stream, statics);
+    put(stream, "/Type/Page/Parent %zu 0 R/Contents[", composition->leaves + index / KIDS_MAX);
+    for (size_t cell = 0; cell < page->count; cell++)
+        put(stream, "%s%zu 0 R %zu 0 R", cell > 0 ? " " : "", before + cell,
+            page_object(composition, index) + 1 + cell);
+    if (sheet->after.data != NULL)
+        put(stream, " %zu 0 R", before + sheet->cells_count);
+    put(stream, "]");
+    if (sheet->page_w_mpt != usual->page_w_mpt || sheet->page_h_mpt != usual->page_h_mpt)
+        put_media_box(stream, sheet);
 }
 
 static void add_pages(struct composition *composition)
@@ -782,10 +802,50 @@ static void add_pages(struct composition *composition)
     for (size_t node = 0; node < tree.nodes; node++)
         add_object(composition, write_tree_node, node, NO_STREAM);
     composition->pages = composition->objects_count + 1;
-    for (size_t page = 0; page < composition->input->pages_count; page++) {
-        add_object(composition, write_page, page, NO_STREAM);
-        add_object(composition, write_deflated, page, composition->input->pages[page].content);
+    for (size_t i = 0; i < composition->input->pages_count; i++) {
+        const struct pdf_page *page = &composition->input->pages[i];
+
+        assert(page->count >= 1 &&
+               page->count <= composition->input->sheets[page->sheet].cells_count);
+        add_object(composition, write_page, i, NO_STREAM);
+        for (size_t ticket = page->first; ticket < page->first + page->count; ticket++)
+            add_object(composition, write_deflated, ticket, composition->input->tickets[ticket]);
     }
+}
+
+/* ---- sheets and images ---- */
+
+static void add_sheets(struct composition *composition)
+{
+    for (size_t i = 0; i < composition->input->sheets_count; i++) {
+        const struct pdf_sheet *sheet = &composition->input->sheets[i];
+
+        composition->sheets[i] = composition->objects_count + 1;
+        for (size_t cell = 0; cell < sheet->cells_count; cell++)
+            add_object(composition, write_deflated, cell, sheet->before[cell]);
+        if (sheet->after.data != NULL)
+            add_object(composition, write_deflated, i, sheet->after);
+    }
+}
+
+static void write_image(struct composition *composition, size_t index, HPDF_Stream stream)
+{
+    static const char *const FILTERS[] = {[IMAGE_FLATE] = "Flate", [IMAGE_DCT] = "DCT"};
+    const struct image *image = composition->input->images[index].image;
+
+    put(stream,
+        "/Type/XObject/Subtype/Image/Width %u/Height %u/ColorSpace/Device%s/BitsPerComponent 8"
+        "/Interpolate false/Filter/%sDecode",
+        image->width, image->height, image->components == 1 ? "Gray" : "RGB",
+        FILTERS[image->filter]);
+}
+
+static void add_images(struct composition *composition)
+{
+    composition->images = composition->objects_count + 1;
+    for (size_t i = 0; i < composition->input->images_count; i++)
+        add_object(composition, write_image, i,
+                   data_of(&composition->input->images[i].image->data));
 }
 
 /* ---- the whole ---- */
@@ -819,17 +879,29 @@ static void add_objects(struct composition *composition)
         add_object(composition, write_metadata, 0, data_of(&composition->metadata));
     composition->profile_object =
         add_object(composition, write_profile, 0, data_of(&composition->profile->deflated));
-    composition->statics = composition->objects_count + 1;
-    for (size_t i = 0; i < composition->input->statics_count; i++)
-        add_object(composition, write_deflated, i, composition->input->statics[i].content);
+    add_sheets(composition);
+    add_images(composition);
     add_fonts(composition);
     add_pages(composition);
 }
 
 static size_t count_objects(const struct pdf_input *input)
 {
-    return FIXED_OBJECTS + input->statics_count + input->fonts_count * OBJECTS_PER_FONT +
-           tree_for(input->pages_count).nodes + input->pages_count * OBJECTS_PER_PAGE;
+    size_t count = FIXED_OBJECTS + input->images_count + input->fonts_count * OBJECTS_PER_FONT +
+                   tree_for(input->pages_count).nodes + input->pages_count + input->tickets_count;
+
+    for (size_t i = 0; i < input->sheets_count; i++)
+        count += input->sheets[i].cells_count + (input->sheets[i].after.data != NULL);
+    return count;
+}
+
+static size_t sheet_bytes(const struct pdf_sheet *sheet)
+{
+    size_t bytes = sheet->after.len;
+
+    for (size_t cell = 0; cell < sheet->cells_count; cell++)
+        bytes += sheet->before[cell].len;
+    return bytes;
 }
 
 /* An upper bound of the document's size, so that its buffer never has to move while it fills. */
@@ -840,9 +912,12 @@ static size_t bytes_needed(const struct composition *composition)
                    composition->metadata.len + composition->profile->deflated.len;
 
     bytes += composition->objects_max * BYTES_PER_OBJECT;
-    bytes += (tree_for(input->pages_count).nodes + input->pages_count) * BYTES_PER_KID;
-    for (size_t i = 0; i < input->statics_count; i++)
-        bytes += input->statics[i].content.len;
+    bytes += (tree_for(input->pages_count).nodes + 2 * input->pages_count) * BYTES_PER_KID;
+    bytes += 2 * input->tickets_count * BYTES_PER_KID; /* what is before each, and it */
+    for (size_t i = 0; i < input->sheets_count; i++)
+        bytes += sheet_bytes(&input->sheets[i]);
+    for (size_t i = 0; i < input->images_count; i++)
+        bytes += LINE_BYTES_MAX + input->images[i].image->data.len;
     for (size_t i = 0; i < input->fonts_count; i++) {
         const struct font_parts *parts = &composition->fonts[i];
 
@@ -850,8 +925,8 @@ static size_t bytes_needed(const struct composition *composition)
         bytes += OBJECTS_PER_FONT * LINE_BYTES_MAX;
         bytes += (size_t)metrics_of(composition, i)->glyph_count * 6; /* widths */
     }
-    for (size_t i = 0; i < input->pages_count; i++)
-        bytes += input->pages[i].content.len;
+    for (size_t i = 0; i < input->tickets_count; i++)
+        bytes += input->tickets[i].len;
     return bytes;
 }
 
@@ -944,7 +1019,7 @@ enum status pdf_write(const struct pdf_input *input, const struct pdf_profile *p
 
     assert(out->capacity == 0);
     assert(input->pages_count >= 1 && input->pages_count <= PDF_PAGES_MAX);
-    assert(input->statics_count >= 1 && input->statics_count <= PDF_STATICS_MAX);
+    assert(input->sheets_count >= 1 && input->sheets_count <= PDF_SHEETS_MAX);
     composition.fonts = calloc(input->fonts_count + 1, sizeof *composition.fonts);
     composition.objects = calloc(composition.objects_max, sizeof *composition.objects);
     if (composition.fonts == NULL || composition.objects == NULL)

@@ -14,6 +14,7 @@
 #include "domain/status.h"
 #include "workers/deflate.h"
 #include "workers/font.h"
+#include "workers/image.h"
 #include "workers/sign.h"
 
 #include <stddef.h>
@@ -21,7 +22,7 @@
 
 enum {
     PDF_PAGES_MAX = 1000000,
-    PDF_STATICS_MAX = 64,
+    PDF_SHEETS_MAX = 64,
 };
 
 /* The sRGB colour profile, compressed: made once per process, read by every document. */
@@ -44,14 +45,25 @@ struct pdf_font {
     struct pdf_data file;           /* the subset; not compressed */
 };
 
-struct pdf_page {
-    struct pdf_data content; /* compressed */
-    uint32_t static_index;   /* which static part it stands on */
+/* One image as a document embeds it. */
+struct pdf_image {
+    size_t name; /* N in /IN */
+    const struct image *image;
 };
 
-struct pdf_static {
-    struct pdf_data content; /* compressed */
+/* What pages of one kind have in common: what is drawn before the ticket in each cell, and what
+ * ends the page. Contents are drawn one after the other, in one state of the graphics. */
+struct pdf_sheet {
+    const struct pdf_data *before; /* cells_count of them: compressed */
+    size_t cells_count;            /* 1..: as many as any page fills */
+    struct pdf_data after;         /* compressed; data NULL: nothing */
     int32_t page_w_mpt, page_h_mpt;
+};
+
+/* The next `count` tickets, in the first cells of a sheet. */
+struct pdf_page {
+    size_t first, count; /* the first page's first is 0; no ticket is left out between two pages */
+    uint32_t sheet;
 };
 
 struct pdf_input {
@@ -60,8 +72,12 @@ struct pdf_input {
     const struct font_set *set;
     const struct pdf_font *fonts; /* fonts_count of them, by face ascending */
     size_t fonts_count;
-    const struct pdf_static *statics; /* statics_count of them, 1..PDF_STATICS_MAX */
-    size_t statics_count;
+    const struct pdf_image *images; /* images_count of them, names all different */
+    size_t images_count;
+    const struct pdf_sheet *sheets; /* sheets_count of them, 1..PDF_SHEETS_MAX */
+    size_t sheets_count;
+    const struct pdf_data *tickets; /* tickets_count of them: compressed contents */
+    size_t tickets_count;
     const struct pdf_page *pages; /* pages_count of them, 1..PDF_PAGES_MAX, in page order */
     size_t pages_count;
 };

@@ -2,6 +2,7 @@
 
 #include "domain/must.h"
 #include "workers/deflate.h"
+#include "workers/locale.h"
 #include "workers/page.h"
 #include "workers/pdf.h"
 
@@ -19,7 +20,8 @@ struct press_worker {
     struct signer *signer;
     struct page_writer *writer;
     struct deflater *deflater;
-    struct bytes content; /* one page, before it is compressed */
+    struct bytes content; /* one ticket or static part, before it is compressed */
+    struct bytes before;  /* likewise what comes before it */
 };
 
 enum status press_worker_new(void *fonts, void **worker, struct error *err)
@@ -50,6 +52,7 @@ void press_worker_free(void *fonts, void **worker)
     page_writer_free(&from->writer);
     deflater_free(&from->deflater);
     bytes_clear(&from->content);
+    bytes_clear(&from->before);
     free(from);
     *worker = NULL;
 }
@@ -73,7 +76,7 @@ struct press {
     size_t threads; /* of the pool */
     struct layout_list layouts;
     struct pdf_profile *profile;
-    struct page_plan *plans[PRESS_LAYOUTS_MAX]; /* one a layout */
+    struct page_plan *plans[PRESS_LAYOUTS_MAX][PAGE_DIRECTIONS];
     atomic_uint_least64_t tickets_done;
     atomic_uint_least64_t tickets_timed, timed_us; /* of slices that were printed to their end */
 };
@@ -97,19 +100,31 @@ void layout_list_clear(struct layout_list *list)
 static void press_free(struct press *press)
 {
     for (size_t i = 0; i < PRESS_LAYOUTS_MAX; i++)
-        page_plan_free(&press->plans[i]);
+        for (int direction = 0; direction < PAGE_DIRECTIONS; direction++)
+            page_plan_free(&press->plans[i][direction]);
     pdf_profile_free(&press->profile);
     layout_list_clear(&press->layouts);
     free(press);
+}
+
+/* Every image has a name of its own, whichever layouts are in one document. */
+static size_t image_name(size_t layout, size_t image)
+{
+    return layout * LAYOUT_IMAGES_MAX + image;
 }
 
 static enum status make_plans(struct press *press, struct error *err)
 {
     enum status st = ST_OK;
 
-    for (size_t i = 0; i < press->layouts.count && st == ST_OK; i++)
-        st = page_plan_new(&press->layouts.layouts[i].layout, press->config.fonts, &press->plans[i],
-                           err);
+    for (size_t i = 0; i < press->layouts.count; i++) {
+        const struct press_layout *from = &press->layouts.layouts[i];
+        struct page_images const images = {from->images, image_name(i, 0)};
+
+        for (int direction = 0; direction < PAGE_DIRECTIONS && st == ST_OK; direction++)
+            st = page_plan_new(&from->layout, press->config.fonts, images,
+                               (enum page_direction)direction, &press->plans[i][direction], err);
+    }
     return st;
 }
 
@@ -179,12 +194,22 @@ struct slice {
     struct problems *problems; /* NULL when there are none */
 };
 
+/* Where a ticket stands. */
+struct place {
+    size_t page;     /* 0.. */
+    uint32_t cell;   /* of its sheet */
+    uint32_t layout; /* index into the press's layouts */
+};
+
 struct press_job {
     struct task bind;          /* first, likewise */
     const struct task *runner; /* the task that does all the work; NULL: slices and bind do */
     struct press *press;
     struct press_request request;
     struct batch batch;
+    enum page_direction direction;
+    struct place *places; /* one a ticket */
+    size_t pages_count;
     struct task_group group;
     struct task **parts; /* the slices' tasks */
     struct slice *slices;
@@ -230,6 +255,7 @@ static void job_free(struct press_job *job)
         slice_clear(&job->slices[i], faces_count);
     free(job->slices);
     free(job->parts);
+    free(job->places);
     batch_clear(&job->batch);
     event_key_clear(&job->request.key);
     document_unref(&job->document);
@@ -292,9 +318,9 @@ static size_t find_layout(const struct press *press, struct text name)
     return i;
 }
 
-static size_t layout_of(const struct press_job *job, const struct ticket *ticket)
+static const struct page_plan *plan_of(const struct press_job *job, size_t layout)
 {
-    return find_layout(job->press, ticket->layout.len > 0 ? ticket->layout : job->batch.layout);
+    return job->press->plans[layout][job->direction];
 }
 
 const struct layout_list *press_layouts(const struct press *press)
@@ -359,12 +385,12 @@ static struct token_claims claims_of(const struct press_job *job, const struct t
 }
 
 static enum status print_ticket(struct press_worker *worker, struct slice *slice,
-                                const struct page_job *pages, const struct ticket *ticket,
-                                struct error *err)
+                                const struct page_job *pages, size_t index, struct error *err)
 {
     const struct press_job *job = slice->job;
+    const struct ticket *ticket = &job->batch.tickets[index];
     struct token_claims const claims = claims_of(job, ticket);
-    const struct page_plan *plan = job->press->plans[layout_of(job, ticket)];
+    const struct page_plan *plan = plan_of(job, job->places[index].layout);
     char token[TOKEN_CHARS_MAX + 1];
     size_t token_len;
     enum status st =
@@ -391,7 +417,7 @@ static enum status print_tickets(struct slice *slice, struct press_worker *worke
     for (size_t i = 0; i < slice->count && st == ST_OK; i++) {
         st = task_should_stop(job->runner != NULL ? job->runner : &slice->task, err);
         if (st == ST_OK)
-            st = print_ticket(worker, slice, pages, &job->batch.tickets[slice->first + i], err);
+            st = print_ticket(worker, slice, pages, slice->first + i, err);
         slice->ends[i] = slice->pages.len;
         slice->token_ends[i] = slice->tokens.len;
         if (st == ST_OK) {
@@ -495,79 +521,173 @@ static struct press_job *job_from(struct task *task)
     return (struct press_job *)(void *)task;
 }
 
+/* What the pages of one layout share, compressed. */
+struct sheet_contents {
+    struct bytes before[LAYOUT_CELLS_MAX], after;
+    struct pdf_data views[LAYOUT_CELLS_MAX]; /* of before */
+};
+
 /* Everything that the bind makes and drops again. */
 struct binding {
     struct press_job *job;
     struct press_worker *worker;
     struct error *err;
     struct glyph_set *glyphs; /* one a face: of the whole document */
+    struct pdf_data *tickets; /* one a ticket */
     struct pdf_page *pages;
-    struct pdf_static statics[PDF_STATICS_MAX];
-    struct bytes static_contents[PDF_STATICS_MAX];
-    size_t static_of_layout[PRESS_LAYOUTS_MAX]; /* index + 1; 0: not used so far */
-    size_t statics_count;
+    struct pdf_sheet sheets[PDF_SHEETS_MAX];
+    struct sheet_contents *sheet_contents[PDF_SHEETS_MAX];
+    size_t sheet_of_layout[PRESS_LAYOUTS_MAX]; /* index + 1; 0: not used so far */
+    size_t sheets_count;
+    struct pdf_image *images;
+    size_t images_count;
     struct pdf_font *fonts;
     struct bytes *font_files; /* one a face */
     size_t fonts_count;
 };
-_Static_assert((int)PRESS_LAYOUTS_MAX <= (int)PDF_STATICS_MAX, "a static part for each layout");
+_Static_assert((int)PRESS_LAYOUTS_MAX <= (int)PDF_SHEETS_MAX, "sheets for each layout");
 
-static enum status bind_static(struct binding *binding, size_t layout)
+static enum status deflate_shared(struct binding *binding, const struct bytes *from,
+                                  struct bytes *out)
+{
+    return deflate_append(binding->worker->deflater, DEFLATE_SMALL, from->data, from->len, out,
+                          binding->err);
+}
+
+/* What comes before the ticket in each cell that is filled on any page, and what comes after all.
+ */
+static enum status write_sheet(struct binding *binding, const struct page_plan *plan,
+                               struct pdf_sheet *sheet, struct sheet_contents *contents)
+{
+    struct press_worker *worker = binding->worker;
+    struct bytes *plain = &worker->before;
+    enum status st = ST_OK;
+
+    for (size_t cell = 0; cell < sheet->cells_count && st == ST_OK; cell++) {
+        plain->len = 0;
+        st = page_write_before(plan, cell, &worker->content, plain, binding->err);
+        if (st == ST_OK)
+            st = deflate_shared(binding, plain, &contents->before[cell]);
+        contents->views[cell] =
+            (struct pdf_data){contents->before[cell].data, contents->before[cell].len};
+    }
+    plain->len = 0;
+    if (st == ST_OK)
+        st = page_write_after(plan, plain, binding->err);
+    if (st == ST_OK && plain->len > 0)
+        st = deflate_shared(binding, plain, &contents->after);
+    sheet->before = contents->views;
+    sheet->after = (struct pdf_data){contents->after.data, contents->after.len};
+    return st;
+}
+
+static void bind_images(struct binding *binding, size_t layout)
+{
+    const struct press_layout *from = &binding->job->press->layouts.layouts[layout];
+
+    for (size_t i = 0; i < from->layout.images_count; i++)
+        binding->images[binding->images_count++] =
+            (struct pdf_image){.name = image_name(layout, i), .image = &from->images[i]};
+}
+
+static enum status bind_sheet(struct binding *binding, size_t layout, size_t cells_count)
 {
     struct press_job *job = binding->job;
-    const struct page_plan *plan = job->press->plans[layout];
+    const struct page_plan *plan = plan_of(job, layout);
     struct page_job const pages = {
         .batch = &job->batch,
         .labels = label_set_find(job->press->config.labels, job->batch.locale),
         .glyphs = binding->glyphs,
         .problems = &job->problems,
     };
+    struct pdf_sheet *sheet = &binding->sheets[binding->sheets_count];
+    struct sheet_contents *contents = calloc(1, sizeof *contents);
     struct bytes *content = &binding->worker->content;
-    struct bytes *deflated = &binding->static_contents[binding->statics_count];
     enum status st;
 
-    content->len = 0;
-    st = page_write_static(binding->worker->writer, plan, &pages, content, binding->err);
-    if (st == ST_OK)
-        st = deflate_append(binding->worker->deflater, DEFLATE_SMALL, content->data, content->len,
-                            deflated, binding->err);
-    if (st != ST_OK)
-        return st;
-    binding->statics[binding->statics_count++] = (struct pdf_static){
-        .content = {deflated->data, deflated->len},
+    if (contents == NULL)
+        return error_set(binding->err, ST_NO_MEMORY, "a document's sheets");
+    *sheet = (struct pdf_sheet){
+        .cells_count = cells_count,
         .page_w_mpt = mpt_from_um(page_plan_layout(plan)->page_w_um),
         .page_h_mpt = mpt_from_um(page_plan_layout(plan)->page_h_um),
     };
-    binding->static_of_layout[layout] = binding->statics_count;
-    return ST_OK;
+    binding->sheet_contents[binding->sheets_count++] = contents;
+    binding->sheet_of_layout[layout] = binding->sheets_count;
+    bind_images(binding, layout);
+    content->len = 0;
+    st = page_write_static(binding->worker->writer, plan, &pages, content, binding->err);
+    return st == ST_OK ? write_sheet(binding, plan, sheet, contents) : st;
+}
+
+/* In the order in which the layouts are met. */
+static enum status bind_sheets(struct binding *binding)
+{
+    const struct press_job *job = binding->job;
+    size_t cells_counts[PRESS_LAYOUTS_MAX] = {0};
+    size_t images_max = 0;
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < job->batch.tickets_count; i++) {
+        const struct place *place = &job->places[i];
+
+        if (cells_counts[place->layout] == 0)
+            images_max += job->press->layouts.layouts[place->layout].layout.images_count;
+        if (cells_counts[place->layout] < place->cell + 1U)
+            cells_counts[place->layout] = place->cell + 1U;
+    }
+    binding->images = calloc(images_max + 1, sizeof *binding->images);
+    if (binding->images == NULL)
+        return error_set(binding->err, ST_NO_MEMORY, "a document's images");
+    for (size_t i = 0; i < job->batch.tickets_count && st == ST_OK; i++) {
+        size_t const layout = job->places[i].layout;
+
+        if (binding->sheet_of_layout[layout] == 0)
+            st = bind_sheet(binding, layout, cells_counts[layout]);
+    }
+    assert(binding->images_count <= images_max);
+    return st;
+}
+
+static void bind_tickets(struct binding *binding)
+{
+    const struct press_job *job = binding->job;
+    size_t ticket = 0;
+
+    for (size_t s = 0; s < job->slices_count; s++) {
+        const struct slice *slice = &job->slices[s];
+        size_t begin = 0;
+
+        for (size_t i = 0; i < slice->count; i++, ticket++) {
+            binding->tickets[ticket] =
+                (struct pdf_data){slice->pages.data + begin, slice->ends[i] - begin};
+            begin = slice->ends[i];
+        }
+    }
 }
 
 static enum status bind_pages(struct binding *binding)
 {
-    struct press_job *job = binding->job;
-    size_t page = 0;
-    enum status st = ST_OK;
+    const struct press_job *job = binding->job;
+    enum status const st = bind_sheets(binding);
 
-    binding->pages = calloc(job->batch.tickets_count, sizeof *binding->pages);
-    if (binding->pages == NULL)
+    if (st != ST_OK)
+        return st;
+    binding->tickets = calloc(job->batch.tickets_count, sizeof *binding->tickets);
+    binding->pages = calloc(job->pages_count, sizeof *binding->pages);
+    if (binding->tickets == NULL || binding->pages == NULL)
         return error_set(binding->err, ST_NO_MEMORY, "a document's pages");
-    for (size_t s = 0; s < job->slices_count && st == ST_OK; s++) {
-        const struct slice *slice = &job->slices[s];
-        size_t begin = 0;
+    bind_tickets(binding);
+    for (size_t i = 0; i < job->batch.tickets_count; i++) {
+        const struct place *place = &job->places[i];
+        struct pdf_page *page = &binding->pages[place->page];
 
-        for (size_t i = 0; i < slice->count && st == ST_OK; i++, page++) {
-            size_t const layout = layout_of(job, &job->batch.tickets[page]);
-
-            if (binding->static_of_layout[layout] == 0)
-                st = bind_static(binding, layout);
-            binding->pages[page] = (struct pdf_page){
-                .content = {slice->pages.data + begin, slice->ends[i] - begin},
-                .static_index = (uint32_t)binding->static_of_layout[layout] - 1,
-            };
-            begin = slice->ends[i];
-        }
+        if (place->cell == 0)
+            *page = (struct pdf_page){
+                .first = i, .sheet = (uint32_t)binding->sheet_of_layout[place->layout] - 1};
+        page->count++;
     }
-    return st;
+    return ST_OK;
 }
 
 static enum status bind_fonts(struct binding *binding)
@@ -618,6 +738,7 @@ static enum status list_ticket(const struct slice *slice, size_t index,
     const struct text *id = &slice->job->batch.tickets[slice->first + index].id;
     enum status st = arena_text_copy(&tickets->arena, id->data, id->len, &ticket->id, err);
 
+    ticket->page = slice->job->places[slice->first + index].page + 1;
     if (st == ST_OK)
         st = arena_text_copy(&tickets->arena, (const char *)slice->tokens.data + begin,
                              slice->token_ends[index] - begin, &ticket->token, err);
@@ -647,10 +768,14 @@ static enum status bind_document(struct binding *binding)
         .set = job->press->config.fonts,
         .fonts = binding->fonts,
         .fonts_count = binding->fonts_count,
-        .statics = binding->statics,
-        .statics_count = binding->statics_count,
+        .images = binding->images,
+        .images_count = binding->images_count,
+        .sheets = binding->sheets,
+        .sheets_count = binding->sheets_count,
+        .tickets = binding->tickets,
+        .tickets_count = job->batch.tickets_count,
         .pages = binding->pages,
-        .pages_count = job->batch.tickets_count,
+        .pages_count = job->pages_count,
     };
     struct bytes bytes = {0};
     struct document_tickets tickets = {0};
@@ -667,17 +792,27 @@ static enum status bind_document(struct binding *binding)
     return st;
 }
 
+static void sheet_contents_free(struct sheet_contents *contents)
+{
+    for (size_t cell = 0; cell < LAYOUT_CELLS_MAX; cell++)
+        bytes_clear(&contents->before[cell]);
+    bytes_clear(&contents->after);
+    free(contents);
+}
+
 static void binding_clear(struct binding *binding)
 {
     const struct font_set *fonts = binding->job->press->config.fonts;
 
     glyph_sets_free(fonts, &binding->glyphs);
-    for (size_t i = 0; i < binding->statics_count + 1 && i < PDF_STATICS_MAX; i++)
-        bytes_clear(&binding->static_contents[i]);
+    for (size_t i = 0; i < binding->sheets_count; i++)
+        sheet_contents_free(binding->sheet_contents[i]);
     for (size_t i = 0; i < font_set_faces_count(fonts) && binding->font_files != NULL; i++)
         bytes_clear(&binding->font_files[i]);
     free(binding->font_files);
     free(binding->fonts);
+    free(binding->images);
+    free(binding->tickets);
     free(binding->pages);
 }
 
@@ -829,27 +964,64 @@ static void plan_slices(struct press_job *job, size_t tickets_count, size_t slic
                               .late_take = bind_late_take};
 }
 
+/* Neighbours of one layout share sheets, in the order of the batch; another layout begins a new
+ * sheet. */
+static void plan_pages(struct press_job *job, const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->tickets_count; i++) {
+        const struct ticket *ticket = &batch->tickets[i];
+        const struct place *last = i > 0 ? &job->places[i - 1] : NULL;
+        size_t const layout =
+            find_layout(job->press, ticket->layout.len > 0 ? ticket->layout : batch->layout);
+        size_t const cells = layout_cells(&job->press->layouts.layouts[layout].layout);
+        bool const has_room = last != NULL && last->layout == layout && last->cell + 1U < cells;
+
+        job->pages_count += !has_room;
+        job->places[i] = (struct place){
+            .page = job->pages_count - 1,
+            .cell = has_room ? last->cell + 1U : 0,
+            .layout = (uint32_t)layout,
+        };
+    }
+}
+
+static enum status job_allocate(struct press_job *job, size_t tickets_count, struct error *err)
+{
+    job->slices = calloc(job->slices_count, sizeof *job->slices);
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers is what is meant */
+    job->parts = calloc(job->slices_count, sizeof *job->parts);
+    job->places = calloc(tickets_count, sizeof *job->places);
+    if (job->slices == NULL || job->parts == NULL || job->places == NULL)
+        return error_set(err, ST_NO_MEMORY, "a job of %zu tickets", tickets_count);
+    return ST_OK;
+}
+
+/* The batch is read, and not kept so far. */
 static enum status job_new(struct press *press, const struct press_request *request,
-                           size_t tickets_count, size_t slice_tickets, struct press_job **job,
+                           const struct batch *batch, size_t slice_tickets, struct press_job **job,
                            struct error *err)
 {
     struct press_job *made = calloc(1, sizeof *made);
+    bool is_right_to_left = false;
+    enum status st;
 
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "a job");
     made->press = press_ref(press);
     made->request = *request;
-    made->slices_count = (tickets_count + slice_tickets - 1) / slice_tickets;
-    made->slices = calloc(made->slices_count, sizeof *made->slices);
-    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers is what is meant */
-    made->parts = calloc(made->slices_count, sizeof *made->parts);
+    made->slices_count = (batch->tickets_count + slice_tickets - 1) / slice_tickets;
     MUST(pthread_mutex_init(&made->mutex, NULL));
     MUST(pthread_cond_init(&made->told, NULL));
-    if (made->slices == NULL || made->parts == NULL) {
+    st = job_allocate(made, batch->tickets_count, err);
+    if (st == ST_OK)
+        st = locale_is_right_to_left(batch->locale, &is_right_to_left, err);
+    if (st != ST_OK) {
         job_free(made);
-        return error_set(err, ST_NO_MEMORY, "a job of %zu tickets", tickets_count);
+        return st;
     }
-    plan_slices(made, tickets_count, slice_tickets);
+    made->direction = is_right_to_left ? PAGE_RIGHT_TO_LEFT : PAGE_LEFT_TO_RIGHT;
+    plan_pages(made, batch);
+    plan_slices(made, batch->tickets_count, slice_tickets);
     made->group = (struct task_group){
         .lane = request->lane,
         .client = request->client,
@@ -873,7 +1045,7 @@ enum status press_submit_move(struct press *press, const struct press_request *r
 
     assert(batch->tickets_count >= 1 && request->done != NULL);
     if (st == ST_OK)
-        st = job_new(press, request, batch->tickets_count, press->config.slice_tickets, &made, err);
+        st = job_new(press, request, batch, press->config.slice_tickets, &made, err);
     if (st != ST_OK)
         return st;
     batch_move(&made->batch, batch);
@@ -897,8 +1069,7 @@ enum status press_print(struct press *press, const struct task *task, void *work
     enum status st = press_check_layouts(press, batch, problems, &result->error);
 
     if (st == ST_OK)
-        st = job_new(press, &request, batch->tickets_count, batch->tickets_count, &job,
-                     &result->error);
+        st = job_new(press, &request, batch, batch->tickets_count, &job, &result->error);
     event_key_clear(&request.key);
     if (st == ST_OK) {
         batch_move(&job->batch, batch);

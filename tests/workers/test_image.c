@@ -23,7 +23,7 @@ static void file_load(const char *name, struct file *file)
     char path[256];
     FILE *from;
 
-    snprintf(path, sizeof path, "fixtures/images/%s", name);
+    snprintf(path, sizeof path, "fixtures/layouts/valid/images/%s", name);
     from = fopen(path, "rb");
     cr_assert_not_null(from, "%s", path);
     file->len = fread(file->data, 1, sizeof file->data, from);

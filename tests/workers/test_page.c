@@ -34,6 +34,8 @@ static const char *const PATHS[FACES] = {"/usr/share/fonts/truetype/noto/NotoSan
 
 static struct font_set *fonts;
 static struct page_writer *writer;
+static struct page_images images;
+static enum page_direction direction;
 static struct page_plan *plan;
 static struct glyph_set glyphs[FACES];
 static struct problems problems;
@@ -75,7 +77,13 @@ static void setup(void)
     job = (struct page_job){
         .batch = &batch, .labels = &labels, .glyphs = glyphs, .problems = &problems};
     layout = (struct layout){
-        .name = TEXT_OF("test"), .page_w_um = PAGE_UM, .page_h_um = PAGE_UM, .elements = elements};
+        .name = TEXT_OF("test"),
+        .page_w_um = PAGE_UM,
+        .page_h_um = PAGE_UM,
+        .n_up = {.columns = 1, .rows = 1, .ticket_w_um = PAGE_UM, .ticket_h_um = PAGE_UM},
+        .elements = elements};
+    images = (struct page_images){0};
+    direction = PAGE_LEFT_TO_RIGHT;
 }
 
 static void teardown(void)
@@ -143,7 +151,7 @@ static void write_page(void)
     page_plan_free(&plan);
     bytes_clear(&statics);
     bytes_clear(&slots);
-    cr_assert_eq(page_plan_new(&layout, fonts, &plan, &err), ST_OK);
+    cr_assert_eq(page_plan_new(&layout, fonts, images, direction, &plan, &err), ST_OK);
     cr_assert_eq(page_plan_layout(plan), &layout);
     cr_assert_eq(page_write_static(writer, plan, &job, &statics, &err), ST_OK, "%s", err.text);
     cr_assert_eq(page_write_ticket(writer, plan, &job, &ticket, TOKEN, &slots, &err), ST_OK, "%s",
@@ -594,7 +602,7 @@ Test(page_write_ticket, says_when_memory_ends_and_works_again, .init = setup, .f
     size_t failures = 0;
 
     everything_add();
-    cr_assert_eq(page_plan_new(&layout, fonts, &plan, NULL), ST_OK);
+    cr_assert_eq(page_plan_new(&layout, fonts, images, direction, &plan, NULL), ST_OK);
     for (size_t call = 1; has_failed; call++) {
         struct error err = {0};
         enum status st;
@@ -639,7 +647,7 @@ Test(page_writer_new, leaves_nothing_when_memory_ends, .init = setup, .fini = te
 Test(page_plan_new, leaves_nothing_when_memory_ends, .init = setup, .fini = teardown)
 {
     failing_memory_start(1);
-    cr_expect_eq(page_plan_new(&layout, fonts, &plan, NULL), ST_NO_MEMORY);
+    cr_expect_eq(page_plan_new(&layout, fonts, images, direction, &plan, NULL), ST_NO_MEMORY);
     cr_expect(failing_memory_stop());
     cr_expect_null(plan);
 }
@@ -651,7 +659,7 @@ Test(page_write_ticket, passes_on_that_a_symbol_cannot_hold_its_token, .init = s
 
     qr_add();
     memset(token, 'A', sizeof token);
-    cr_assert_eq(page_plan_new(&layout, fonts, &plan, NULL), ST_OK);
+    cr_assert_eq(page_plan_new(&layout, fonts, images, direction, &plan, NULL), ST_OK);
     cr_expect_eq(page_write_ticket(writer, plan, &job, &ticket, (struct text){token, sizeof token},
                                    &slots, NULL),
                  ST_TOO_LARGE);

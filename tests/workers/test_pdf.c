@@ -42,26 +42,40 @@ static void tear_down(void)
     pdf_profile_free(&profile); /* NULL inside is fine */
 }
 
-static const struct pdf_static STATIC = {
-    .content = {(const uint8_t *)"static", 6}, .page_w_mpt = 297638, .page_h_mpt = 419528};
+static const struct pdf_data STATIC = {(const uint8_t *)"static", 6};
+static const struct pdf_sheet SHEET = {
+    .before = &STATIC, .cells_count = 1, .page_w_mpt = 297638, .page_h_mpt = 419528};
 
 static struct text text_of(const char *text)
 {
     return (struct text){.data = text, .len = strlen(text)};
 }
 
-/* A document of pages that all say the same. */
+/* The contents of input_of's tickets, which lie behind its pages. */
+static struct pdf_data *tickets_of(struct pdf_page *pages, size_t pages_count)
+{
+    return (struct pdf_data *)(void *)(pages + pages_count);
+}
+
+/* A document of pages of one ticket that all say the same. */
 static struct pdf_input input_of(size_t pages_count, struct pdf_page **pages)
 {
-    *pages = calloc(pages_count, sizeof **pages);
+    struct pdf_data *tickets;
+
+    *pages = calloc(pages_count, sizeof **pages + sizeof *tickets);
     cr_assert_not_null(*pages);
-    for (size_t i = 0; i < pages_count; i++)
-        (*pages)[i] = (struct pdf_page){.content = {(const uint8_t *)"page", 4}};
+    tickets = tickets_of(*pages, pages_count);
+    for (size_t i = 0; i < pages_count; i++) {
+        (*pages)[i] = (struct pdf_page){.first = i, .count = 1};
+        tickets[i] = (struct pdf_data){(const uint8_t *)"page", 4};
+    }
     return (struct pdf_input){.title = text_of("Jazz"),
                               .language = text_of("es-ES"),
                               .set = fonts,
-                              .statics = &STATIC,
-                              .statics_count = 1,
+                              .sheets = &SHEET,
+                              .sheets_count = 1,
+                              .tickets = tickets,
+                              .tickets_count = pages_count,
                               .pages = *pages,
                               .pages_count = pages_count};
 }
@@ -270,9 +284,9 @@ Test(pdf_write, keeps_the_page_tree_narrow, .init = set_up, .fini = tear_down, .
 Test(pdf_write, gives_a_page_its_own_size_where_it_differs, .init = set_up, .fini = tear_down,
      .timeout = TIMEOUT_S)
 {
-    static const struct pdf_static STATICS[] = {
-        {.content = {(const uint8_t *)"a", 1}, .page_w_mpt = 297638, .page_h_mpt = 419528},
-        {.content = {(const uint8_t *)"b", 1}, .page_w_mpt = 100000, .page_h_mpt = 50},
+    static const struct pdf_sheet SHEETS[] = {
+        {.before = &STATIC, .cells_count = 1, .page_w_mpt = 297638, .page_h_mpt = 419528},
+        {.before = &STATIC, .cells_count = 1, .page_w_mpt = 100000, .page_h_mpt = 50},
     };
     struct pdf_page *pages;
     struct pdf_input input = input_of(3, &pages);
@@ -280,9 +294,9 @@ Test(pdf_write, gives_a_page_its_own_size_where_it_differs, .init = set_up, .fin
     const char *tree;
     size_t first = 0, second = 0;
 
-    input.statics = STATICS;
-    input.statics_count = 2;
-    pages[1].static_index = 1;
+    input.sheets = SHEETS;
+    input.sheets_count = 2;
+    pages[1].sheet = 1;
     reading = read_back(&input);
     tree = object(&reading, number(catalog(&reading), "/Pages "));
     first = strtoul(value(tree, "/Kids["), NULL, 10);
@@ -290,6 +304,99 @@ Test(pdf_write, gives_a_page_its_own_size_where_it_differs, .init = set_up, .fin
     cr_expect(has(tree, "/MediaBox[0 0 297.638 419.528 ]"));
     cr_expect_not(has(object(&reading, first), "/MediaBox"));
     cr_expect(has(object(&reading, second), "/MediaBox[0 0 100.000 0.050 ]"));
+    reading_clear(&reading);
+    free(pages);
+}
+
+/* ---- sheets and images ---- */
+
+/* The words of the streams that a page draws, in order. */
+static void page_says(const struct reading *reading, size_t page, char says[64])
+{
+    const char *next = value(object(reading, page), "/Contents[");
+
+    says[0] = '\0';
+    while (*next != ']') {
+        const char *dictionary = object(reading, strtoul(next, NULL, 10));
+        const char *data = strstr(dictionary, "stream\n") + strlen("stream\n");
+
+        strncat(says, data, number(dictionary, "/Length "));
+        next = strstr(next, " 0 R") + strlen(" 0 R");
+        next += *next == ' ';
+    }
+}
+
+Test(pdf_write, draws_each_ticket_of_a_sheet_behind_what_is_before_its_cell, .init = set_up,
+     .fini = tear_down, .timeout = TIMEOUT_S)
+{
+    static const struct pdf_data BEFORE[] = {
+        {(const uint8_t *)"(a", 2}, {(const uint8_t *)")(b", 3}, {(const uint8_t *)")(c", 3}};
+    static const struct pdf_data LABEL = {(const uint8_t *)"label", 5};
+    static const struct pdf_sheet SHEETS[] = {
+        {.before = BEFORE, .cells_count = 3, .after = {(const uint8_t *)")", 1}},
+        {.before = &LABEL, .cells_count = 1},
+    };
+    static const char *const SAYS[] = {"(a1)(b2)(c3)", "(a4)", "label5", "(a6)(b7)"};
+    struct pdf_data tickets[7];
+    struct pdf_page const pages[] = {{0, 3, 0}, {3, 1, 0}, {4, 1, 1}, {5, 2, 0}};
+    struct pdf_page *unused;
+    struct pdf_input input = input_of(1, &unused);
+    struct reading reading;
+    const char *kid;
+
+    for (size_t i = 0; i < 7; i++)
+        tickets[i] = (struct pdf_data){(const uint8_t *)"1234567" + i, 1};
+    input.sheets = SHEETS;
+    input.sheets_count = 2;
+    input.tickets = tickets;
+    input.tickets_count = 7;
+    input.pages = pages;
+    input.pages_count = 4;
+    reading = read_back(&input);
+    kid = value(object(&reading, number(catalog(&reading), "/Pages ")), "/Kids[");
+    for (size_t i = 0; i < 4; i++, kid = strstr(kid, "R ") + 2) {
+        char says[64];
+
+        page_says(&reading, strtoul(kid, NULL, 10), says);
+        cr_expect_str_eq(says, SAYS[i]);
+    }
+    reading_clear(&reading);
+    free(unused);
+}
+
+Test(pdf_write, embeds_each_image_once_by_its_name, .init = set_up, .fini = tear_down,
+     .timeout = TIMEOUT_S)
+{
+    uint8_t grey[] = "grey", color[] = "color";
+    struct image const first = {.width = 7,
+                                .height = 5,
+                                .components = 1,
+                                .filter = IMAGE_FLATE,
+                                .data = {.data = grey, .len = 4, .capacity = 5}};
+    struct image const second = {.width = 32767,
+                                 .height = 1,
+                                 .components = 3,
+                                 .filter = IMAGE_DCT,
+                                 .data = {.data = color, .len = 5, .capacity = 6}};
+    struct pdf_image const images[] = {{3, &first}, {1023, &second}};
+    struct pdf_page *pages;
+    struct pdf_input input = input_of(2, &pages);
+    struct reading reading;
+    const char *tree;
+
+    input.images = images;
+    input.images_count = 2;
+    reading = read_back(&input);
+    tree = object(&reading, number(catalog(&reading), "/Pages "));
+    cr_expect(has(tree, "/XObject<</I3 "));
+    cr_expect(has(object(&reading, number(tree, "/I3 ")),
+                  "/Type/XObject/Subtype/Image/Width 7/Height 5/ColorSpace/DeviceGray"
+                  "/BitsPerComponent 8/Interpolate false/Filter/FlateDecode/Length 4"));
+    cr_expect(has(object(&reading, number(tree, "/I3 ")), "stream\ngrey\nendstream"));
+    cr_expect(has(object(&reading, number(tree, "/I1023 ")),
+                  "/Type/XObject/Subtype/Image/Width 32767/Height 1/ColorSpace/DeviceRGB"
+                  "/BitsPerComponent 8/Interpolate false/Filter/DCTDecode/Length 5"));
+    cr_expect(has(object(&reading, number(tree, "/I1023 ")), "stream\ncolor\nendstream"));
     reading_clear(&reading);
     free(pages);
 }
@@ -512,7 +619,7 @@ Test(pdf_write, gives_the_same_bytes_for_the_same_input_and_names_them_by_their_
     cr_expect_arr_eq(first.digest, second.digest, SHA256_BYTES);
     snprintf(id, sizeof id, "/ID[<%02X%02X", first.digest[0], first.digest[1]);
     cr_expect_not_null(strstr(first.xref, id));
-    pages[1].content.data = (const uint8_t *)"pag3";
+    tickets_of(pages, 3)[1].data = (const uint8_t *)"pag3";
     other = read_back(&input);
     cr_expect_arr_neq(first.digest, other.digest, SHA256_BYTES);
     reading_clear(&first);
@@ -532,7 +639,7 @@ Test(pdf_write, refuses_a_document_of_2_gib, .init = set_up, .fini = tear_down,
     uint8_t digest[SHA256_BYTES];
     struct error err = {0};
 
-    pages[1].content.len = (size_t)INT32_MAX - 1000; /* never read */
+    tickets_of(pages, 2)[1].len = (size_t)INT32_MAX - 1000; /* never read */
     cr_expect_eq(pdf_write(&input, profile, deflater, &out, digest, &err), ST_TOO_LARGE);
     cr_expect_eq(err.status, ST_TOO_LARGE);
     cr_expect_null(out.data);
