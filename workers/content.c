@@ -275,11 +275,11 @@ static void begin_actual_text(struct content *content, const struct text_line *l
     put(content, ">>>BDC\n");
 }
 
-/* Where the pen is while glyphs are written, in thousandths of the em. */
+/* Where the pen is while glyphs are written. */
 struct pen {
-    int64_t wanted;  /* where shaping puts it, in units of the em times a thousand */
-    int64_t actual;  /* where a viewer has it after the widths and numbers so far */
-    int32_t rise;    /* text rise in force, units of the em */
+    int64_t wanted;  /* where shaping puts it, FONT_EM to the em */
+    int64_t actual;  /* where a viewer has it after the widths and numbers so far, in thousandths */
+    int32_t rise;    /* text rise in force, FONT_EM to the em */
     bool is_in_code; /* inside < > */
 };
 
@@ -290,14 +290,13 @@ static void end_code(struct content *content, struct pen *pen)
     pen->is_in_code = false;
 }
 
-static void set_rise(struct content *content, struct pen *pen, int32_t rise, int32_t size_mpt,
-                     uint32_t units_per_em)
+static void set_rise(struct content *content, struct pen *pen, int32_t rise, int32_t size_mpt)
 {
     if (rise == pen->rise)
         return;
     end_code(content, pen);
     put(content, "]TJ ");
-    put_mpt(content, (int32_t)((int64_t)rise * size_mpt / units_per_em));
+    put_mpt(content, (int32_t)((int64_t)rise * size_mpt / FONT_EM));
     put(content, "Ts[");
     pen->rise = rise;
 }
@@ -308,10 +307,9 @@ static int64_t rounded_quotient(int64_t value, int64_t divisor)
 }
 
 static void put_glyph(struct content *content, struct pen *pen, const struct glyph *glyph,
-                      int64_t units_per_em, int64_t width)
+                      int64_t width)
 {
-    int64_t const target =
-        rounded_quotient(pen->wanted + (int64_t)glyph->x_offset * FONT_SCALE, units_per_em);
+    int64_t const target = rounded_quotient(pen->wanted + glyph->x_offset, FONT_EM / FONT_SCALE);
 
     if (target != pen->actual) {
         end_code(content, pen);
@@ -324,13 +322,12 @@ static void put_glyph(struct content *content, struct pen *pen, const struct gly
     pen->is_in_code = true;
     put_hex(content, glyph->id);
     pen->actual += width;
-    pen->wanted += (int64_t)glyph->advance * FONT_SCALE;
+    pen->wanted += glyph->advance;
 }
 
 static void put_glyphs(struct content *content, const struct font_set *fonts, size_t face,
                        int32_t size_mpt, const struct text_line *line)
 {
-    uint32_t const units_per_em = font_metrics(fonts, face)->units_per_em;
     struct pen pen = {0};
 
     put_char(content, '[');
@@ -338,8 +335,8 @@ static void put_glyphs(struct content *content, const struct font_set *fonts, si
         const struct glyph *glyph = &line->glyphs[i];
         int64_t const width = font_width(fonts, face, glyph->id);
 
-        set_rise(content, &pen, glyph->y_offset, size_mpt, units_per_em);
-        put_glyph(content, &pen, glyph, units_per_em, width);
+        set_rise(content, &pen, glyph->y_offset, size_mpt);
+        put_glyph(content, &pen, glyph, width);
     }
     end_code(content, &pen);
     put(content, "]TJ ");

@@ -83,9 +83,9 @@ static enum status face_read(struct face *face, const char *path, struct error *
 
 /* ---- what is known of a face ---- */
 
-static int to_scale(int units, uint32_t units_per_em)
+/* From units of an em to thousandths of it. */
+static int to_scale(int units, int64_t em)
 {
-    int64_t const em = units_per_em;
     int64_t const scaled = (int64_t)units * FONT_SCALE * 2 + (units < 0 ? -em : em);
 
     return (int)(scaled / (2 * em));
@@ -96,7 +96,7 @@ static int metric(const struct face *face, hb_ot_metrics_tag_t tag)
     hb_position_t units = 0;
 
     hb_ot_metrics_get_position_with_fallback(face->font, tag, &units);
-    return to_scale(units, face->metrics.units_per_em);
+    return to_scale(units, FONT_EM);
 }
 
 /* PostScript names of fonts hold letters, digits and '-' in practice; anything else is left out, so
@@ -161,11 +161,6 @@ static void read_metrics(struct face *face)
     read_name(face);
 }
 
-static int16_t to_int16(hb_position_t units)
-{
-    return (int16_t)(units < INT16_MIN ? INT16_MIN : units > INT16_MAX ? INT16_MAX : units);
-}
-
 static void read_glyph(struct face *face, uint32_t glyph)
 {
     hb_glyph_extents_t extents;
@@ -173,8 +168,8 @@ static void read_glyph(struct face *face, uint32_t glyph)
     face->advances[glyph] = hb_font_get_glyph_h_advance(face->font, glyph);
     if (hb_font_get_glyph_extents(face->font, glyph, &extents))
         face->reaches[glyph] = (struct glyph_reach){
-            .top = to_int16(extents.y_bearing),
-            .bottom = to_int16(extents.y_bearing + extents.height), /* the height is negative */
+            .top = extents.y_bearing,
+            .bottom = extents.y_bearing + extents.height, /* the height is negative */
         };
 }
 
@@ -283,9 +278,10 @@ static enum status face_open(struct face *face, const char *path, struct error *
     if (face->metrics.glyph_count == 0 || face->metrics.glyph_count > FONT_GLYPHS_MAX)
         return error_set(err, ST_INVALID, "font %s: %u glyphs; 1 to %d can be used", path,
                          face->metrics.glyph_count, FONT_GLYPHS_MAX);
-    face->font = hb_font_create(face->face); /* its scale is the em */
+    face->font = hb_font_create(face->face);
     if (face->font == hb_font_get_empty())
         return error_set(err, ST_NO_MEMORY, "font %s", path);
+    hb_font_set_scale(face->font, FONT_EM, FONT_EM);
     read_metrics(face);
     st = read_glyphs(face, err);
     if (st == ST_OK && !has_room_for_plan())
@@ -397,6 +393,13 @@ const struct font_metrics *font_metrics(const struct font_set *set, size_t face)
     return &face_at(set, face)->metrics;
 }
 
+bool font_has(const struct font_set *set, size_t face, uint32_t code_point)
+{
+    hb_codepoint_t glyph;
+
+    return hb_font_get_nominal_glyph(face_at(set, face)->font, code_point, &glyph);
+}
+
 int font_advance(const struct font_set *set, size_t face, uint32_t glyph)
 {
     assert(glyph < face_at(set, face)->metrics.glyph_count);
@@ -405,7 +408,7 @@ int font_advance(const struct font_set *set, size_t face, uint32_t glyph)
 
 int font_width(const struct font_set *set, size_t face, uint32_t glyph)
 {
-    return to_scale(font_advance(set, face, glyph), font_metrics(set, face)->units_per_em);
+    return to_scale(font_advance(set, face, glyph), FONT_EM);
 }
 
 uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph)

@@ -19,6 +19,9 @@ enum {
     FONT_FACES_MAX = 64,
     FONT_FILE_BYTES_MAX = 64 << 20,
     FONT_GLYPHS_MAX = 65535,
+    /* Units to the em of glyphs, whatever the face's own em is (a divisor of this in practice), so
+     * that glyphs of several faces stand in one line. */
+    FONT_EM = 256000,
     FONT_SCALE = 1000, /* PDF glyph space: a thousand units to the em (ISO 32000-1, 9.2.4) */
 };
 
@@ -68,23 +71,25 @@ size_t font_set_face(const struct font_set *set, enum font_weight weight);
 
 const struct font_metrics *font_metrics(const struct font_set *set, size_t face);
 
-/* A glyph's advance in units of the face's em. */
+/* Whether the face's character map has a code point. */
+bool font_has(const struct font_set *set, size_t face, uint32_t code_point);
+
+/* A glyph's advance, FONT_EM to the em. */
 int font_advance(const struct font_set *set, size_t face, uint32_t glyph);
 
 /* The same in thousandths of the em, rounded: what a PDF's widths say. */
 int font_width(const struct font_set *set, size_t face, uint32_t glyph);
 
-/* How far a glyph's ink reaches from the baseline, in units of the face's em; 0 and 0 without ink.
- */
+/* How far a glyph's ink reaches from the baseline, FONT_EM to the em; 0 and 0 without ink. */
 struct glyph_reach {
-    int16_t top, bottom; /* upwards; bottom is negative below the baseline */
+    int32_t top, bottom; /* upwards; bottom is negative below the baseline */
 };
 struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t glyph);
 
 /* The lowest code point that the face's character map leads to this glyph; 0 when there is none. */
 uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph);
 
-/* For shaping, in workers/text.c; scaled to the face's em. Immutable, borrowed from the set. */
+/* For shaping, in workers/text.c; scaled to FONT_EM. Immutable, borrowed from the set. */
 struct hb_font_t *font_shaper(const struct font_set *set, size_t face);
 
 /* ---- sets of glyphs ---- */

@@ -425,9 +425,9 @@ static void report_all_missing(struct writing *writing, const struct layout_elem
     }
 }
 
-static int32_t mpt_from_units(int64_t units, int32_t size_mpt, int64_t units_per_em)
+static int32_t mpt_from_units(int64_t units, int32_t size_mpt, int64_t em)
 {
-    return (int32_t)(units * size_mpt / units_per_em);
+    return (int32_t)(units * size_mpt / em);
 }
 
 /*
@@ -455,11 +455,10 @@ static int32_t first_baseline(const struct placed *placed, const struct font_met
     }
 }
 
-static int32_t line_start(const struct placed *placed, const struct font_metrics *metrics,
-                          const struct text_block *block, const struct text_line *line)
+static int32_t line_start(const struct placed *placed, const struct text_block *block,
+                          const struct text_line *line)
 {
-    int32_t const slack =
-        placed->w_mpt - mpt_from_units(line->width, block->size_mpt, metrics->units_per_em);
+    int32_t const slack = placed->w_mpt - mpt_from_units(line->width, block->size_mpt, FONT_EM);
 
     switch (placed->align) {
     case ALIGN_CENTER:
@@ -475,7 +474,6 @@ static int32_t line_start(const struct placed *placed, const struct font_metrics
 static bool leaves_box(const struct font_set *fonts, const struct placed *placed,
                        const struct text_block *block, const struct text_line *line, int32_t y)
 {
-    int64_t const em = font_metrics(fonts, block->face)->units_per_em;
     int32_t top = 0, bottom = 0;
 
     for (size_t g = 0; g < line->glyphs_count; g++) {
@@ -487,9 +485,9 @@ static bool leaves_box(const struct font_set *fonts, const struct placed *placed
         if (bottom > reach.bottom + glyph->y_offset)
             bottom = reach.bottom + glyph->y_offset;
     }
-    return mpt_from_units(line->width, block->size_mpt, em) > placed->w_mpt ||
-           y + mpt_from_units(top, block->size_mpt, em) > placed->y_mpt + placed->h_mpt ||
-           y + mpt_from_units(bottom, block->size_mpt, em) < placed->y_mpt;
+    return mpt_from_units(line->width, block->size_mpt, FONT_EM) > placed->w_mpt ||
+           y + mpt_from_units(top, block->size_mpt, FONT_EM) > placed->y_mpt + placed->h_mpt ||
+           y + mpt_from_units(bottom, block->size_mpt, FONT_EM) < placed->y_mpt;
 }
 
 static void draw_line_of_text(struct writing *writing, const struct placed *placed,
@@ -497,7 +495,7 @@ static void draw_line_of_text(struct writing *writing, const struct placed *plac
                               int32_t y)
 {
     const struct font_set *fonts = writing->writer->fonts;
-    int32_t const x = line_start(placed, font_metrics(fonts, block->face), block, line);
+    int32_t const x = line_start(placed, block, line);
     bool const is_clipped = leaves_box(fonts, placed, block, line, y);
 
     if (is_clipped) {

@@ -275,10 +275,10 @@ struct fitting {
     struct shaped shaped;
 };
 
-/* The box's width at a size, in units of the em. */
+/* The box's width at a size, FONT_EM to the em. */
 static int64_t limit_at(const struct fitting *fitting, int32_t size_mpt)
 {
-    return (int64_t)fitting->fit->width_mpt * fitting->metrics->units_per_em / size_mpt;
+    return (int64_t)fitting->fit->width_mpt * FONT_EM / size_mpt;
 }
 
 static int32_t leading_at(int32_t size_mpt)
@@ -308,7 +308,7 @@ static int32_t size_on_one_line(const struct fitting *fitting, int64_t width)
     if (width <= limit_at(fitting, fit->size_mpt))
         return fit->size_mpt;
     assert(width > 0);
-    size = (int64_t)fit->width_mpt * fitting->metrics->units_per_em / width;
+    size = (int64_t)fit->width_mpt * FONT_EM / width;
     size -= size % SIZE_STEP_MPT;
     return size >= fit->floor_mpt ? (int32_t)size : 0;
 }

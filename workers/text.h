@@ -20,7 +20,7 @@
 
 struct glyph {
     uint32_t id;      /* in its face */
-    int32_t advance;  /* units of the face's em, like the offsets */
+    int32_t advance;  /* FONT_EM to the em, like the offsets */
     int32_t x_offset; /* of the drawn glyph from the pen, which it does not move */
     int32_t y_offset; /* upwards */
     uint32_t at;      /* byte offset of its first character in the text */

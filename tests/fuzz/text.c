@@ -52,14 +52,13 @@ static struct text_fit fit_from(const uint8_t choices[CHOICES])
 static void check_block(const struct text_block *block, const struct text_fit *fit,
                         struct text text)
 {
-    int64_t const em = font_metrics(fonts, fit->face)->units_per_em;
     const char *at = text.data;
 
     require(block->lines_count <= fit->lines_max && block->size_mpt <= fit->size_mpt);
     for (size_t i = 0; i < block->lines_count; i++) {
         const struct text_line *line = &block->lines[i];
 
-        require((int64_t)line->width * block->size_mpt <= fit->width_mpt * em);
+        require((int64_t)line->width * block->size_mpt <= (int64_t)fit->width_mpt * FONT_EM);
         require(line->source.data >= at);
         for (; at < line->source.data; at++)
             require(*at == ' ' || *at == '\n');

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { RED = 0xFF0000, GREY = 0x808080, WHITE = 0xFFFFFF };
+enum { UNIT = FONT_EM / FONT_SCALE }; /* of the em of the face, 1,000 */
 
 static const char *const PATHS[] = {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf"};
 
@@ -244,7 +245,7 @@ Test(content_text, moves_the_pen_where_shaping_does, .init = setup_text, .fini =
 
     cr_assert_gt(kern, 0);
     snprintf(expected, sizeof expected, "BT/F0 10 Tf 20 30 Td[<%04X>%d<%04X>]TJ ET\n",
-             glyph_of('A'), kern, glyph_of('V'));
+             glyph_of('A'), kern / UNIT, glyph_of('V'));
     cr_expect_str_eq(text_written("AV"), expected);
 }
 
@@ -282,8 +283,8 @@ static void expect_pen(const struct text_line *line, const char *text, const cha
 
             cr_assert(next == code + 4 && glyph < line->glyphs_count, "%s", name);
             cr_assert_eq(id, line->glyphs[glyph].id, "%s", name);
-            cr_expect_eq(actual, wanted + line->glyphs[glyph].x_offset, "%s: glyph %zu", name,
-                         glyph);
+            cr_expect_eq(actual * UNIT, wanted + line->glyphs[glyph].x_offset, "%s: glyph %zu",
+                         name, glyph);
             actual += font_width(fonts, 0, id);
             wanted += line->glyphs[glyph++].advance;
             c += 4;

@@ -19,7 +19,8 @@ static const char *const PATHS[] = {"/usr/share/fonts/truetype/noto/NotoSans-Reg
 enum {
     E_CIRCUMFLEX_TILDE = 0x1EC5,     /* ễ, one outline in these faces */
     E_CIRCUMFLEX_DOT_BELOW = 0x1EC7, /* ệ, composed of others */
-    SIGNATURE_BYTES = 4
+    SIGNATURE_BYTES = 4,
+    UNIT = FONT_EM / FONT_SCALE, /* of the em of PATHS, 1,000 */
 };
 
 static struct font_set *fonts;
@@ -96,7 +97,7 @@ Test(font_metrics, are_thousandths_whatever_the_em_is)
     cr_assert_eq(font_set_open(DEJAVU, 1, &set, NULL), ST_OK);
     cr_assert_eq(font_metrics(set, 0)->units_per_em, 2048);
     cr_assert(hb_font_get_nominal_glyph(font_shaper(set, 0), 'A', &glyph));
-    cr_expect_eq(font_advance(set, 0, glyph), 1401);
+    cr_expect_eq(font_advance(set, 0, glyph), 1401 * (FONT_EM / 2048));
     cr_expect_eq(font_width(set, 0, glyph), 684);
     cr_expect(font_metrics(set, 0)->cap_height > 700 && font_metrics(set, 0)->cap_height < 760);
     font_set_free(&set);
@@ -110,12 +111,12 @@ Test(font_advance, width_reach_and_code_point_are_those_of_the_glyph, .init = se
     uint32_t const g = glyph_of(0, 'g');
     uint32_t const accents = glyph_of(0, E_CIRCUMFLEX_TILDE);
 
-    cr_expect_eq(font_advance(fonts, 0, a), 639);
+    cr_expect_eq(font_advance(fonts, 0, a), 639 * UNIT);
     cr_expect_eq(font_width(fonts, 0, a), 639);
-    cr_expect_eq(font_advance(fonts, 0, space), 260);
-    cr_expect(font_reach(fonts, 0, a).top == 717 && font_reach(fonts, 0, a).bottom == 0);
+    cr_expect_eq(font_advance(fonts, 0, space), 260 * UNIT);
+    cr_expect(font_reach(fonts, 0, a).top == 717 * UNIT && font_reach(fonts, 0, a).bottom == 0);
     cr_expect(font_reach(fonts, 0, space).top == 0 && font_reach(fonts, 0, space).bottom == 0);
-    cr_expect_lt(font_reach(fonts, 0, g).bottom, -200);
+    cr_expect_lt(font_reach(fonts, 0, g).bottom, -200 * UNIT);
     cr_expect_gt(font_reach(fonts, 0, accents).top, font_reach(fonts, 0, glyph_of(0, 'e')).top);
     cr_expect_eq(font_code_point(fonts, 0, a), 'A');
     cr_expect_eq(font_code_point(fonts, 0, accents), E_CIRCUMFLEX_TILDE);
@@ -123,6 +124,14 @@ Test(font_advance, width_reach_and_code_point_are_those_of_the_glyph, .init = se
     /* U+00A0 has the space's glyph; the lowest of the two is what it reads back as. */
     cr_expect_eq(font_code_point(fonts, 0, glyph_of(0, 0xA0)),
                  glyph_of(0, 0xA0) == space ? ' ' : 0xA0);
+}
+
+Test(font_has, what_the_character_map_has, .init = setup, .fini = teardown)
+{
+    cr_expect(font_has(fonts, 0, 'A') && font_has(fonts, 1, E_CIRCUMFLEX_DOT_BELOW));
+    cr_expect_not(font_has(fonts, 0, 0x5C71));
+    cr_expect_not(font_has(fonts, 0, 0x1F600));
+    cr_expect_not(font_has(fonts, 0, 0xFFFFFFFF));
 }
 
 Test(font_advance, of_a_glyph_that_there_is_not_is_our_fault, .init = setup, .signal = SIGABRT)
@@ -350,6 +359,7 @@ static hb_font_t *font_from_bytes(const struct bytes *file)
     cr_assert_eq(hb_face_count(blob), 1);
     face = hb_face_create(blob, 0);
     font = hb_font_create(face);
+    hb_font_set_scale(font, FONT_EM, FONT_EM);
     hb_face_destroy(face);
     hb_blob_destroy(blob);
     return font;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    EM = 1000, /* of the fonts below, so that a width at 1,000 mpt is in mpt too */
+    UNIT = FONT_EM / FONT_SCALE, /* a thousandth of an em: these fonts use whole ones only */
     WIDE_MPT = 1000000,
     STEP_MPT = 250,
     LEADING_PERCENT = 125,
@@ -78,13 +78,15 @@ static struct text_fit fit_one_line(void)
                              .lines_max = 1};
 }
 
+/* In thousandths of the em: at 1 pt, in mpt. */
 static int32_t width_of(const char *text)
 {
     struct text_fit const fit = fit_one_line();
     struct text_block const block = set(text, &fit);
 
     cr_assert_eq(block.lines_count, 1);
-    return block.lines[0].width;
+    cr_assert_eq(block.lines[0].width % UNIT, 0);
+    return block.lines[0].width / UNIT;
 }
 
 static bool line_is(const struct text_line *line, const char *text)
@@ -132,7 +134,7 @@ Test(text_set, shapes_in_the_face_asked_for, .init = setup, .fini = teardown)
     block = set("Ana", &fit);
     cr_expect_eq(block.face, 1);
     cr_expect_eq(block.lines[0].glyphs[0].id, glyph_of(1, 'A'));
-    cr_expect_gt(block.lines[0].width, width_of("Ana"));
+    cr_expect_gt(block.lines[0].width, width_of("Ana") * UNIT);
 }
 
 Test(text_set, kerns, .init = setup, .fini = teardown)
@@ -151,7 +153,7 @@ Test(text_set, places_marks_on_letters_that_have_no_composed_form, .init = setup
     cr_expect_eq(glyphs[0].id, glyph_of(0, 'x'));
     cr_expect(glyphs[1].id == glyph_of(0, 0x302) && glyphs[1].advance == 0);
     cr_expect_neq(glyphs[1].x_offset, 0);
-    cr_expect_eq(block.lines[0].width, width_of("x"));
+    cr_expect_eq(block.lines[0].width, width_of("x") * UNIT);
     cr_expect_eq(block.missing_count, 0);
 }
 
@@ -282,7 +284,7 @@ Test(text_set, wraps_below_the_floor_at_the_largest_size, .init = setup, .fini =
     cr_assert_eq(block.lines_count, 2);
     cr_expect_eq(block.size_mpt, 8000);
     cr_expect(line_is(&block.lines[0], "Spring") && line_is(&block.lines[1], "Fair"));
-    cr_expect_eq(block.lines[0].width, width_of("Spring"),
+    cr_expect_eq(block.lines[0].width, width_of("Spring") * UNIT,
                  "the space at the end counts for nothing");
 }
 
@@ -427,7 +429,7 @@ Test(text_set, ends_with_an_ellipsis_what_does_not_fit, .init = setup, .fini = t
     cr_assert(block.lines_count == 1 && line->has_ellipsis && block.size_mpt == 5000);
     cr_expect(line_is(line, "Spring Fa"), "%.*s", (int)line->source.len, line->source.data);
     cr_expect_eq(line->glyphs[line->glyphs_count - 1].id, glyph_of(0, ELLIPSIS));
-    cr_expect_leq(line->width * 5, fit.width_mpt);
+    cr_expect_leq(line->width * 5, fit.width_mpt * UNIT);
 }
 
 Test(text_set, puts_no_space_before_the_ellipsis, .init = setup, .fini = teardown)
@@ -667,8 +669,8 @@ static void expect_within_box(const struct text_block *block, const struct text_
         for (size_t g = 0; g < line->glyphs_count; g++)
             width += line->glyphs[g].advance;
         cr_assert_eq(width, line->width, "%u", round);
-        cr_assert_leq(width * block->size_mpt, (int64_t)fit->width_mpt * EM, "%u, line %zu", round,
-                      i);
+        cr_assert_leq(width * block->size_mpt, (int64_t)fit->width_mpt * FONT_EM, "%u, line %zu",
+                      round, i);
     }
 }
 
