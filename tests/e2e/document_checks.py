@@ -252,6 +252,19 @@ def expected(text):
     return bare(unicodedata.normalize("NFC", text))
 
 
+UNDRESSED = {"Ł": "L", "ł": "l", "ı": "i", "đ": "d"}  # letters that have no decomposition
+
+
+def accents_dropped(text):
+    """The text with one accent less, for each of its accents."""
+    parts = unicodedata.normalize("NFD", text)
+    for i, part in enumerate(parts):
+        if unicodedata.combining(part) or unicodedata.category(part) in ("Mn", "Mc"):
+            yield unicodedata.normalize("NFC", parts[:i] + parts[i + 1 :])
+        elif part in UNDRESSED:
+            yield unicodedata.normalize("NFC", parts[:i] + UNDRESSED[part] + parts[i + 1 :])
+
+
 # ---- checks: each gives what is wrong ----
 
 
