@@ -16,7 +16,7 @@
 
 #define INVALID "fixtures/layouts/invalid"
 #define VALID   "fixtures/layouts/valid"
-#define IMAGES  "fixtures/images/"
+#define IMAGES  "fixtures/layouts/valid/images/"
 
 enum { INVALID_MIN = 80, VALID_MIN = 8 };
 
@@ -176,9 +176,9 @@ Test(layout_file_load, decodes_each_file_once_in_the_order_of_its_first_use, .in
 {
     cr_assert_eq(load(VALID "/photos.json"), ST_OK, "%s", err.text);
     cr_assert_eq(layout.layout.images_count, 3);
-    cr_expect_str_eq(layout.layout.images[0].file.data, "images/logo.png");
-    cr_expect_str_eq(layout.layout.images[1].file.data, "images/photo.jpg");
-    cr_expect_str_eq(layout.layout.images[2].file.data, "images/alpha.png");
+    cr_expect_str_eq(layout.layout.images[0].file.data, "images/rgb8.png");
+    cr_expect_str_eq(layout.layout.images[1].file.data, "images/rgb.jpg");
+    cr_expect_str_eq(layout.layout.images[2].file.data, "images/rgb8-alpha.png");
     cr_expect(layout.images[0].filter == IMAGE_FLATE && layout.images[1].filter == IMAGE_DCT);
     cr_expect_eq(layout.layout.elements[4].image, 0);
 }
