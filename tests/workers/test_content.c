@@ -163,6 +163,51 @@ Test(content_clip_box, without_a_save_is_our_fault, .init = setup, .signal = SIG
 
 /* ---- lines ---- */
 
+/* ---- axes, images, and what goes on from another stream ---- */
+
+Test(content_move, turns_the_axes_clockwise, .init = setup, .fini = teardown)
+{
+    static const char *const ROWS[] = {"q\n1 0 0 1 10 20.5 cm\nQ\n", "q\n0 -1 1 0 10 20.5 cm\nQ\n",
+                                       "q\n-1 0 0 -1 10 20.5 cm\nQ\n",
+                                       "q\n0 1 -1 0 10 20.5 cm\nQ\n"};
+
+    for (uint32_t turns = 0; turns < 4; turns++) {
+        content_save(&content);
+        content_move(&content, 10000, 20500, turns);
+        content_restore(&content);
+        cr_expect_str_eq(written(), ROWS[turns], "%u", turns);
+    }
+}
+
+Test(content_move, without_a_save_is_our_fault, .init = setup, .signal = SIGABRT)
+{
+    content_move(&content, 0, 0, 0);
+}
+
+Test(content_move, by_a_whole_turn_is_our_fault, .init = setup, .signal = SIGABRT)
+{
+    content_save(&content);
+    content_move(&content, 0, 0, 4);
+}
+
+Test(content_image, fills_a_box_and_leaves_the_rest_as_it_was, .init = setup, .fini = teardown)
+{
+    content_image(&content, 1023, 1000, -2000, 3000, 4250);
+    cr_expect_str_eq(written(), "q 3 0 0 4.25 1 -2 cm/I1023 Do Q\n");
+}
+
+Test(content_init_saved, may_restore_what_another_stream_saved, .init = setup, .fini = teardown)
+{
+    content_fill_box(&content, RED, 0, 0, 1000, 1000);
+    content_init_saved(&content, &out);
+    (void)written();
+    content_restore(&content);
+    content_fill_box(&content, 0, 0, 0, 1000, 1000);
+    cr_expect_str_eq(written(), "Q\n0 0 1 1 re f\n"); /* in the black that a page begins with */
+}
+
+/* ---- lines ---- */
+
 Test(content_line, says_all_that_the_last_one_may_have_changed, .init = setup, .fini = teardown)
 {
     content_line(&content, &(struct content_line){.color = RED,

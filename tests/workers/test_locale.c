@@ -123,6 +123,32 @@ Test(locale_rules, know_the_locales, .init = setup, .fini = teardown)
     cr_expect_not(rules.is_locale((struct text){"en\0GB", 5}));
 }
 
+Test(locale_is_right_to_left, goes_by_the_script, .init = setup, .fini = teardown)
+{
+    static const struct {
+        const char *tag;
+        bool expected;
+    } ROWS[] = {
+        {"ar", true},       {"ar-EG", true},    {"he-IL", true},        {"iw", true},
+        {"fa", true},       {"ur-PK", true},    {"ps", true},           {"sd", true},
+        {"ug", true},       {"yi", true},       {"dv", true},           {"ckb", true},
+        {"ku-Arab", true},  {"az-Arab", true},  {"pa-Arab-PK", true},   {"syr", true},
+        {"nqo", true},      {"en", false},      {"en-GB", false},       {"ku", false},
+        {"ar-Latn", false}, {"sd-Deva", false}, {"az", false},          {"pa", false},
+        {"ja-JP", false},   {"th", false},      {"en-IL", false},       {"he-Latn", false},
+        {"en-Arab", true},  {"tlh", false},     {"ar-u-nu-latn", true},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        bool is_right_to_left = !ROWS[i].expected;
+        struct text const tag = {.data = ROWS[i].tag, .len = strlen(ROWS[i].tag)};
+
+        cr_expect_eq(locale_is_right_to_left(tag, &is_right_to_left, NULL), ST_OK, "%s",
+                     ROWS[i].tag);
+        cr_expect_eq(is_right_to_left, ROWS[i].expected, "%s", ROWS[i].tag);
+    }
+}
+
 Test(locale_rules, know_the_minor_units, .init = setup, .fini = teardown)
 {
     static const struct {

@@ -474,6 +474,350 @@ Test(page_write_static, draws_lines_from_the_upper_left_to_the_lower_right, .ini
         "%s", (const char *)statics.data);
 }
 
+/* ---- turns ---- */
+
+/* The box: 28.35 to 85.04 pt from the left, 141.73 to 255.12 from the bottom. */
+#define TALL_BOX                                                                                   \
+    {                                                                                              \
+        10000, 10000, 20000, 40000                                                                 \
+    }
+
+Test(page_write_ticket, turns_a_text_in_a_box_whose_sides_change_places, .init = setup,
+     .fini = teardown)
+{
+    static const struct {
+        const char *axes;
+        double x, y; /* of the first letter, in these axes */
+    } ROWS[] = {
+        {"", 28.35, 255.12 - 10.69},
+        {"q\n0 -1 1 0 28.35 255.12 cm\n", 0, 56.69 - 10.69},
+        {"q\n-1 0 0 -1 85.04 255.12 cm\n", 0, 113.39 - 10.69},
+        {"q\n0 1 -1 0 85.04 141.73 cm\n", 0, 56.69 - 10.69},
+    };
+
+    text_add(field(FIELD_TICKET_HOLDER), NONE)->box = (struct box_um)TALL_BOX;
+    for (uint32_t turns = 0; turns < 4; turns++) {
+        double x = 0, y = 0;
+
+        elements[0].quarter_turns = turns;
+        write_page();
+        text_position(&slots, &x, &y);
+        cr_expect_eq(strncmp((const char *)slots.data, ROWS[turns].axes, strlen(ROWS[turns].axes)),
+                     0, "%u: %s", turns, (const char *)slots.data);
+        cr_expect_eq(strstr((const char *)slots.data, "\nQ\n") != NULL, turns > 0, "%u", turns);
+        cr_expect_float_eq(x, ROWS[turns].x, 0.03, "%u: %f", turns, x);
+        cr_expect_float_eq(y, ROWS[turns].y, 0.03, "%u: %f", turns, y);
+    }
+}
+
+Test(page_write_ticket, fits_a_turned_text_into_the_length_of_its_box, .init = setup,
+     .fini = teardown)
+{
+    struct layout_element *element = text_add(field(FIELD_TICKET_HOLDER), NONE);
+
+    ticket.holder = (struct text)TEXT_OF("Wilhelmina Montague");
+    element->box = (struct box_um)TALL_BOX;
+    element->lines_max = 1;
+    write_page();
+    cr_expect_not_null(strstr((const char *)slots.data, " 6 Tf"));
+    element->quarter_turns = 1;
+    write_page();
+    cr_expect_not_null(strstr((const char *)slots.data, " 10 Tf"));
+    expect_slots("Wilhelmina Montague|");
+}
+
+/* ---- images ---- */
+
+static struct layout_element *image_add(enum layout_fit fit, enum layout_align align,
+                                        enum layout_valign valign)
+{
+    element_add((struct layout_element){
+        .kind = LAYOUT_IMAGE, .box = TALL_BOX, .fit = fit, .align = align, .valign = valign});
+    return &elements[layout.elements_count - 1];
+}
+
+Test(page_write_static, fits_an_image_into_its_box, .init = setup, .fini = teardown)
+{
+    static const struct image WIDE = {.width = 60, .height = 20, .components = 3};
+    static const struct image TALL = {.width = 10, .height = 40, .components = 3};
+    static const struct {
+        const char *name;
+        const struct image *image;
+        enum layout_fit fit;
+        enum layout_align align;
+        enum layout_valign valign;
+        const char *expected;
+    } ROWS[] = {
+        {"wide, in the middle", &WIDE, FIT_CONTAIN, ALIGN_CENTER, VALIGN_MIDDLE,
+         "q 56.69 0 0 18.9 28.35 188.98 cm/I7 Do Q\n"},
+        {"wide, above", &WIDE, FIT_CONTAIN, ALIGN_END, VALIGN_TOP,
+         "q 56.69 0 0 18.9 28.35 236.22 cm/I7 Do Q\n"},
+        {"wide, below", &WIDE, FIT_CONTAIN, ALIGN_START, VALIGN_BOTTOM,
+         "q 56.69 0 0 18.9 28.35 141.73 cm/I7 Do Q\n"},
+        {"tall, at the start", &TALL, FIT_CONTAIN, ALIGN_START, VALIGN_TOP,
+         "q 28.35 0 0 113.39 28.35 141.73 cm/I7 Do Q\n"},
+        {"tall, at the end", &TALL, FIT_CONTAIN, ALIGN_END, VALIGN_TOP,
+         "q 28.35 0 0 113.39 56.69 141.73 cm/I7 Do Q\n"},
+        {"wide, covering from its middle", &WIDE, FIT_COVER, ALIGN_CENTER, VALIGN_TOP,
+         "q\n28.35 141.73 56.69 113.39 re W n\nq 340.16 0 0 113.39 -113.39 141.73 cm/I7 Do Q\nQ\n"},
+        {"wide, covering from its start", &WIDE, FIT_COVER, ALIGN_START, VALIGN_TOP,
+         "q\n28.35 141.73 56.69 113.39 re W n\nq 340.16 0 0 113.39 28.35 141.73 cm/I7 Do Q\nQ\n"},
+        {"tall, covering from its top", &TALL, FIT_COVER, ALIGN_START, VALIGN_TOP,
+         "q\n28.35 141.73 56.69 113.39 re W n\nq 56.69 0 0 226.77 28.35 28.35 cm/I7 Do Q\nQ\n"},
+        {"tall, covering from its foot", &TALL, FIT_COVER, ALIGN_START, VALIGN_BOTTOM,
+         "q\n28.35 141.73 56.69 113.39 re W n\nq 56.69 0 0 226.77 28.35 141.73 cm/I7 Do Q\nQ\n"},
+        {"wide, stretched", &WIDE, FIT_STRETCH, ALIGN_CENTER, VALIGN_MIDDLE,
+         "q 56.69 0 0 113.39 28.35 141.73 cm/I7 Do Q\n"},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char expected[200];
+
+        layout.elements_count = 0;
+        image_add(ROWS[i].fit, ROWS[i].align, ROWS[i].valign);
+        images = (struct page_images){.images = ROWS[i].image, .first_name = 7};
+        write_page();
+        snprintf(expected, sizeof expected, "q\n%sQ\n", ROWS[i].expected);
+        cr_expect_str_eq((const char *)statics.data, expected, "%s", ROWS[i].name);
+    }
+}
+
+Test(page_write_static, turns_an_image_and_names_it_by_its_place_in_the_list, .init = setup,
+     .fini = teardown)
+{
+    static const struct image IMAGES[] = {{.width = 1, .height = 1}, {.width = 40, .height = 10}};
+    struct layout_element *element = image_add(FIT_CONTAIN, ALIGN_END, VALIGN_TOP);
+
+    images = (struct page_images){.images = IMAGES, .first_name = 16};
+    element->image = 1;
+    element->quarter_turns = 1;
+    write_page();
+    cr_expect_str_eq(
+        (const char *)statics.data,
+        "q\nq\n0 -1 1 0 28.35 255.12 cm\nq 113.39 0 0 28.35 0 28.35 cm/I17 Do Q\nQ\nQ\n");
+}
+
+Test(page_write_ticket, draws_an_image_that_hangs_on_the_ticket, .init = setup, .fini = teardown)
+{
+    static const struct image IMAGE = {.width = 1, .height = 2};
+    struct layout_element *element = image_add(FIT_STRETCH, ALIGN_CENTER, VALIGN_MIDDLE);
+
+    images = (struct page_images){.images = &IMAGE};
+    element->has_when = true;
+    element->when = FIELD_TICKET_GATE;
+    write_page();
+    cr_expect_str_eq((const char *)slots.data, "");
+    ticket.gate = (struct text)TEXT_OF("3");
+    write_page();
+    cr_expect_not_null(strstr((const char *)slots.data, "/I0 Do"));
+    cr_expect_str_eq((const char *)statics.data, "q\nQ\n");
+}
+
+/* ---- from right to left ---- */
+
+/* In a mirror the box lies 198.43 to 255.12 pt from the left. */
+Test(page_write_ticket, mirrors_places_and_sides_but_nothing_that_stands_there, .init = setup,
+     .fini = teardown)
+{
+    static const struct {
+        const char *name;
+        enum layout_align align;
+        uint32_t turns;
+        const char *axes;
+        double x; /* of the first letter */
+    } ROWS[] = {
+        {"start is right", ALIGN_START, 0, "", 255.12 - 18.18},
+        {"end is left", ALIGN_END, 0, "", 198.43},
+        {"the middle stays", ALIGN_CENTER, 0, "", 198.43 + (56.69 - 18.18) / 2},
+        {"a quarter becomes three", ALIGN_START, 1, "q\n0 1 -1 0 255.12 141.73 cm\n",
+         113.39 - 18.18},
+        {"a half stays", ALIGN_START, 2, "q\n-1 0 0 -1 255.12 255.12 cm\n", 56.69 - 18.18},
+        {"three become one", ALIGN_END, 3, "q\n0 -1 1 0 198.43 255.12 cm\n", 0},
+    };
+    struct layout_element *element = text_add(field(FIELD_TICKET_HOLDER), NONE);
+
+    direction = PAGE_RIGHT_TO_LEFT;
+    element->box = (struct box_um)TALL_BOX;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        double x = 0, y = 0;
+
+        element->align = ROWS[i].align;
+        element->quarter_turns = ROWS[i].turns;
+        write_page();
+        text_position(&slots, &x, &y);
+        cr_expect_eq(strncmp((const char *)slots.data, ROWS[i].axes, strlen(ROWS[i].axes)), 0,
+                     "%s: %s", ROWS[i].name, (const char *)slots.data);
+        cr_expect_float_eq(x, ROWS[i].x, 0.03, "%s: %f", ROWS[i].name, x);
+        expect_slots("Ana|");
+    }
+}
+
+Test(page_write_static, mirrors_boxes_lines_and_images_in_place, .init = setup, .fini = teardown)
+{
+    static const struct image IMAGE = {.width = 10, .height = 40};
+
+    direction = PAGE_RIGHT_TO_LEFT;
+    images = (struct page_images){.images = &IMAGE};
+    element_add((struct layout_element){.kind = LAYOUT_BOX, .box = TALL_BOX});
+    element_add((struct layout_element){
+        .kind = LAYOUT_LINE, .box = {25400, 25400, 50800, 25400}, .stroke_um = 254});
+    image_add(FIT_CONTAIN, ALIGN_START, VALIGN_TOP);
+    write_page();
+    cr_expect_str_eq((const char *)statics.data,
+                     "q\n198.43 141.73 56.69 113.39 re f\n"
+                     "0 0 0 RG .72 w [] 0 d 211.47 211.47 m 67.47 139.47 l S\n"
+                     "q 28.35 0 0 113.39 226.77 141.73 cm/I0 Do Q\nQ\n");
+}
+
+/* The modules' axes move with the plate, and their order stays. */
+Test(page_write_ticket, mirrors_the_place_of_the_symbol_alone, .init = setup, .fini = teardown)
+{
+    struct bytes upright = {0};
+    char *modules, *mirrored;
+
+    qr_add();
+    write_page();
+    bytes_move(&upright, &slots);
+    direction = PAGE_RIGHT_TO_LEFT;
+    write_page();
+    cr_expect_not_null(strstr((const char *)upright.data, "141.73 17.01 124.72 124.72 re f\n"));
+    cr_expect_not_null(strstr((const char *)slots.data, "17.01 17.01 124.72 124.72 re f\n"));
+    modules = strstr((char *)upright.data, "cm\n");
+    mirrored = strstr((char *)slots.data, "cm\n");
+    cr_assert(modules != NULL && mirrored != NULL);
+    cr_expect_str_eq(modules, mirrored);
+    bytes_clear(&upright);
+}
+
+/* ---- sheets ---- */
+
+/* Everything around the tickets of a page on which so many cells are filled; `*` for a static part,
+ * 1, 2, ... for the tickets. */
+static const char *sheet_written(size_t filled)
+{
+    static struct bytes sheet;
+    struct bytes star = {0};
+    char ticket_name = '1';
+
+    cr_assert_eq(bytes_append(&star, "*\n", 2, NULL), ST_OK);
+    cr_assert_eq(page_plan_new(&layout, fonts, images, direction, &plan, NULL), ST_OK);
+    sheet.len = 0;
+    for (size_t cell = 0; cell < filled; cell++, ticket_name++) {
+        cr_assert_eq(page_write_before(plan, cell, &star, &sheet, NULL), ST_OK);
+        cr_assert_eq(bytes_append(&sheet, &ticket_name, 1, NULL), ST_OK);
+        cr_assert_eq(bytes_append(&sheet, "\n", 1, NULL), ST_OK);
+    }
+    cr_assert_eq(page_write_after(plan, &sheet, NULL), ST_OK);
+    cr_assert_eq(bytes_append(&sheet, "", 1, NULL), ST_OK);
+    page_plan_free(&plan);
+    bytes_clear(&star);
+    return (const char *)sheet.data;
+}
+
+/* 2 by 2 cells of 30 by 40 mm, on a page of 100 by 100. */
+static const struct layout_n_up GRID = {.columns = 2,
+                                        .rows = 2,
+                                        .ticket_w_um = 30000,
+                                        .ticket_h_um = 40000,
+                                        .margin_x_um = 10000,
+                                        .margin_y_um = 8000};
+
+Test(page_write_before, of_a_whole_page_is_the_static_part, .init = setup, .fini = teardown)
+{
+    cr_expect_str_eq(sheet_written(1), "*\n1\n");
+}
+
+Test(page_write_before, moves_the_origin_to_each_cell_in_turn, .init = setup, .fini = teardown)
+{
+    layout.n_up = GRID;
+    cr_expect_str_eq(sheet_written(4), "q\n1 0 0 1 28.35 147.4 cm\n*\n1\n"
+                                       "Q\nq\n1 0 0 1 113.39 147.4 cm\n*\n2\n"
+                                       "Q\nq\n1 0 0 1 28.35 34.02 cm\n*\n3\n"
+                                       "Q\nq\n1 0 0 1 113.39 34.02 cm\n*\n4\nQ\n");
+    cr_expect_str_eq(sheet_written(1), "q\n1 0 0 1 28.35 147.4 cm\n*\n1\nQ\n");
+    direction = PAGE_RIGHT_TO_LEFT; /* cells keep their order */
+    cr_expect_str_eq(sheet_written(1), "q\n1 0 0 1 28.35 147.4 cm\n*\n1\nQ\n");
+}
+
+Test(page_write_before, moves_a_single_cell_that_is_smaller_than_its_page, .init = setup,
+     .fini = teardown)
+{
+    layout.n_up = (struct layout_n_up){
+        .columns = 1, .rows = 1, .ticket_w_um = 90000, .ticket_h_um = 100000, .margin_x_um = 10000};
+    cr_expect_str_eq(sheet_written(1), "q\n1 0 0 1 28.35 0 cm\n*\n1\nQ\n");
+}
+
+/* A line's ends in hundredths of a point, and whether it is one of cut marks. */
+static size_t marks_in(const char *sheet, double marks[32][4])
+{
+    size_t count = 0;
+
+    for (const char *at = sheet; (at = strstr(at, "0 0 0 RG .25 w [] 0 d ")) != NULL; count++) {
+        at += strlen("0 0 0 RG .25 w [] 0 d ");
+        cr_assert(count < 32);
+        cr_assert_eq(sscanf(at, "%lf %lf m %lf %lf l S", &marks[count][0], &marks[count][1],
+                            &marks[count][2], &marks[count][3]),
+                     4);
+    }
+    return count;
+}
+
+static bool has_mark(double marks[32][4], size_t count, double x1, double y1, double x2, double y2)
+{
+    double const wanted[] = {x1, y1, x2, y2};
+
+    for (size_t i = 0; i < count; i++) {
+        size_t same = 0;
+
+        for (size_t j = 0; j < 4; j++)
+            same += marks[i][j] > wanted[j] - 0.02 && marks[i][j] < wanted[j] + 0.02;
+        if (same == 4)
+            return true;
+    }
+    return false;
+}
+
+Test(page_write_before, draws_cut_marks_once_beyond_the_outermost_cells, .init = setup,
+     .fini = teardown)
+{
+    double marks[32][4];
+    size_t count;
+
+    layout.n_up = GRID;
+    layout.n_up.has_cut_marks = true;
+    count = marks_in(sheet_written(4), marks);
+    cr_expect_eq(count, 2 * 3 + 2 * 3); /* touching cells are parted by one cut */
+    /* The upper left corner is at 28.35, 260.79. */
+    cr_expect(has_mark(marks, count, 28.35, 260.79 + 2.83, 28.35, 260.79 + 11.34));
+    cr_expect(has_mark(marks, count, 28.35 - 2.83, 260.79, 28.35 - 11.34, 260.79));
+    /* The lower right one at 198.43, 34.02. */
+    cr_expect(has_mark(marks, count, 198.43, 34.02 - 2.83, 198.43, 34.02 - 11.34));
+    cr_expect(has_mark(marks, count, 198.43 + 2.83, 34.02, 198.43 + 11.34, 34.02));
+    layout.n_up.gap_x_um = 2000;
+    cr_expect_eq(marks_in(sheet_written(1), marks), 2 * 4 + 2 * 3);
+    layout.n_up.gap_y_um = 2000;
+    cr_expect_eq(marks_in(sheet_written(1), marks), 2 * 4 + 2 * 4);
+    layout.n_up.has_cut_marks = false;
+    cr_expect_eq(marks_in(sheet_written(1), marks), 0);
+}
+
+Test(page_write_before, says_when_memory_ends, .init = setup, .fini = teardown)
+{
+    struct bytes sheet = {0};
+
+    layout.n_up = GRID;
+    cr_assert_eq(bytes_append(&statics, "*", 1, NULL), ST_OK);
+    cr_assert_eq(page_plan_new(&layout, fonts, images, direction, &plan, NULL), ST_OK);
+    failing_memory_start(1);
+    cr_expect_eq(page_write_before(plan, 0, &statics, &sheet, NULL), ST_NO_MEMORY);
+    cr_expect(failing_memory_stop());
+    bytes_clear(&sheet);
+    failing_memory_start(1);
+    cr_expect_eq(page_write_after(plan, &sheet, NULL), ST_NO_MEMORY);
+    cr_expect(failing_memory_stop());
+    bytes_clear(&sheet);
+}
+
 /* ---- glyphs and problems ---- */
 
 Test(page_write_ticket, notes_the_glyphs_that_it_drew, .init = setup, .fini = teardown)

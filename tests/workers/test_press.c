@@ -51,6 +51,7 @@ static void free_worker_and_tell(void *fonts, void **worker)
 struct bench_config {
     size_t threads, slice_tickets, queue_tasks_max;
     uint32_t deadline_ms;
+    const char *layouts; /* directory of more; NULL: built-in only */
 };
 
 static struct press *another_press(struct layout_list *layouts, size_t slice_tickets)
@@ -69,7 +70,7 @@ static struct press *another_press(struct layout_list *layouts, size_t slice_tic
 
 static void bench_start(struct bench_config config)
 {
-    struct settings const settings = {0};
+    struct settings const settings = {.layouts = config.layouts};
     struct error err = {0};
     struct pool_config pool = {
         .threads = config.threads,
@@ -317,6 +318,72 @@ Test(press_submit_move, prints_a_page_for_each_ticket_in_order, .timeout = TIMEO
     signer_free(&signer);
     run_clear(&run);
     bench_stop();
+}
+
+/* The tickets of a run stand on these pages; 0 ends the list. */
+static void expect_pages(const struct run *run, const size_t *pages)
+{
+    const struct document_tickets *tickets = &run->result.document->tickets;
+
+    for (size_t i = 0; i < tickets->count; i++)
+        cr_expect_eq(tickets->list[i].page, pages[i], "ticket %zu: page %zu", i,
+                     tickets->list[i].page);
+    cr_expect_eq(pages[tickets->count], 0);
+}
+
+#define FIXTURES "fixtures/layouts/valid"
+
+Test(press_submit_move, fills_sheets_by_neighbours_of_one_layout, .timeout = TIMEOUT_S)
+{
+    static const struct {
+        const char *name, *layout, *second;
+        size_t tickets;
+        size_t pages[12];
+    } ROWS[] = {
+        {"one to a page", "classic", "", 3, {1, 2, 3}},
+        {"a full sheet", "sheet-4up", "", 4, {1, 1, 1, 1}},
+        {"one more", "sheet-4up", "", 5, {1, 1, 1, 1, 2}},
+        {"three sheets", "sheet-4up", "", 9, {1, 1, 1, 1, 2, 2, 2, 2, 3}},
+        {"another between", "sheet-4up", ",\"layout\":\"classic\"", 7, {1, 2, 3, 3, 3, 3, 4}},
+        {"another sheet between", "sheet-4up", ",\"layout\":\"label-2up\"", 4, {1, 2, 3, 3}},
+        {"the same by name", "label-2up", ",\"layout\":\"label-2up\"", 3, {1, 1, 2}},
+    };
+
+    bench_start((struct bench_config){.threads = 2, .slice_tickets = 2, .layouts = FIXTURES});
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct run run = {0};
+        char members[64];
+
+        snprintf(members, sizeof members, "\"layout\":\"%s\",", ROWS[i].layout);
+        run_through(&run, batch_of(ROWS[i].tickets, members, ROWS[i].second));
+        cr_assert_eq(run.result.status, ST_OK, "%s: %s", ROWS[i].name, run.result.error.text);
+        expect_pages(&run, ROWS[i].pages);
+        run_clear(&run);
+    }
+    bench_stop();
+}
+
+Test(press_submit_move, gives_sheets_the_same_bytes_however_they_are_sliced, .timeout = TIMEOUT_S)
+{
+    static const struct bench_config ROWS[] = {
+        {.threads = 1, .slice_tickets = 100, .layouts = FIXTURES},
+        {.threads = 4, .slice_tickets = 1, .layouts = FIXTURES},
+        {.threads = 2, .slice_tickets = 3, .layouts = FIXTURES},
+    };
+    uint8_t digest[SHA256_BYTES];
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct run run = {0};
+
+        bench_start(ROWS[i]);
+        run_through(&run, batch_of(21, "\"layout\":\"sheet-4up\",", ",\"layout\":\"images\""));
+        cr_assert_eq(run.result.status, ST_OK, "%s", run.result.error.text);
+        if (i == 0)
+            memcpy(digest, run.result.document->digest, sizeof digest);
+        cr_expect_arr_eq(run.result.document->digest, digest, sizeof digest, "row %zu", i);
+        run_clear(&run);
+        bench_stop();
+    }
 }
 
 Test(press_submit_move, says_that_a_job_starts_once_and_before_its_end, .timeout = TIMEOUT_S)
