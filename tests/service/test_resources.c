@@ -89,7 +89,7 @@ static void expect_refused(const struct settings *settings, enum status status, 
 
 Test(resources_load, finds_the_programs_own_data, .init = setup, .fini = teardown)
 {
-    static const char *const BUILT_IN[] = {"classic", "a4", "letter", "thermal", "badge"};
+    static const char *const BUILT_IN[] = {"classic", "a4", "letter", "a4-4up", "thermal", "badge"};
     struct settings const settings = {0};
     struct error err = {0};
 
