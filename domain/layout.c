@@ -664,6 +664,32 @@ static void check_qr(struct reading *reading)
     reading->place[0] = '\0';
 }
 
+static struct box_um inset(struct box_um box, int32_t um)
+{
+    return (struct box_um){box.x + um, box.y + um, box.w - 2 * um, box.h - 2 * um};
+}
+
+/* Each text that overlaps an earlier one. Whatever is in them, no text is set over another. */
+static void check_texts(struct reading *reading)
+{
+    const struct layout *layout = reading->layout;
+
+    for (size_t i = 0; i < layout->elements_count; i++) {
+        const struct layout_element *text = &layout->elements[i];
+        size_t earlier = 0;
+
+        while (earlier < i && (layout->elements[earlier].kind != LAYOUT_TEXT ||
+                               !box_overlaps(inset(text->box, LAYOUT_OVERLAP_UM_MAX),
+                                             layout->elements[earlier].box)))
+            earlier++;
+        if (text->kind != LAYOUT_TEXT || earlier == i)
+            continue;
+        snprintf(reading->place, sizeof reading->place, "/elements/%zu", i);
+        complain(reading, "", "texts_overlap", "overlaps the text of /elements/%zu", earlier);
+    }
+    reading->place[0] = '\0';
+}
+
 static void read_name(struct reading *reading)
 {
     struct value value;
@@ -797,6 +823,8 @@ static void read_root(struct reading *reading)
         read_elements(reading, value);
     if (reading->status == ST_OK && layout->elements_count > 0)
         check_qr(reading);
+    if (reading->status == ST_OK)
+        check_texts(reading);
 }
 
 enum status layout_read(const struct value_source *source, struct value root, struct layout *layout,

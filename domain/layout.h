@@ -29,6 +29,7 @@
  *   modules_too_small  of the QR symbol, with the longest token
  *   one_qr             there is none, or more than one
  *   on_quiet_zone      a text or line overlaps the QR symbol's box
+ *   texts_overlap      two texts' boxes overlap by more than LAYOUT_OVERLAP_UM_MAX each way
  */
 #ifndef TICKETPRESS_DOMAIN_LAYOUT_H
 #define TICKETPRESS_DOMAIN_LAYOUT_H
@@ -52,6 +53,7 @@ enum {
     LAYOUT_CELLS_MAX = 64, /* tickets on a sheet */
     LAYOUT_CUT_MARK_UM = 3 * UM_PER_MM,
     LAYOUT_CUT_CLEAR_UM = UM_PER_MM,
+    LAYOUT_OVERLAP_UM_MAX = UM_PER_MM / 2, /* less than the leading of a text that can be read */
     LAYOUT_MODULE_UM = 600,     /* 0.35 and 0.4 mm never read at 100 dpi, 0.6 mm always did */
     LAYOUT_MODULE_UM_MIN = 400, /* for layouts that ask for it and are printed finely */
     LAYOUT_SIZE_MPT_MIN = 4000,

@@ -75,7 +75,7 @@ Test(layout_read, gives_every_member_and_its_default)
         " 'when': 'ticket.gate'},"
         "{'type': 'line', 'x_mm': 0, 'y_mm': 60.6, 'w_mm': 87, 'h_mm': 0, 'stroke_mm': 0.2,"
         " 'dash_mm': 1.2, 'color': '#0000ff'},"
-        "{'type': 'text', 'x_mm': 9, 'y_mm': 6, 'w_mm': 87, 'h_mm': 5, 'content':"
+        "{'type': 'text', 'x_mm': 9, 'y_mm': 16, 'w_mm': 87, 'h_mm': 5, 'content':"
         " 'At {event.time}, {label.gate}{ticket.gate}\\n.', 'size_pt': 8.5, 'floor_pt': 6,"
         " 'wrapped_floor_pt': 5, 'lines_max': 3, 'weight': 'bold', 'align': 'end',"
         " 'valign': 'bottom', 'color': '#c9a24b', 'rotate': 270, 'when': 'event.doors'}," TEXT
@@ -239,6 +239,10 @@ Test(layout_read, knows_each_field_by_its_name)
 #define BOX                   "'x_mm': 1, 'y_mm': 1, 'w_mm': 1, 'h_mm': 1"
 #define WITH_LINE(member)                                                                          \
     WITH("{'type': 'line', 'x_mm': 1, 'y_mm': 9, 'w_mm': 9, 'h_mm': 0, " member "}")
+/* Two texts, the second, /elements/2, at this place. */
+#define WITH_TWO(x, y)                                                                             \
+    WITH(TEXT "'content': 'x'}, {'type': 'text', 'x_mm': " x ", 'y_mm': " y                        \
+              ", 'w_mm': 9, 'h_mm': 9, 'size_pt': 9, 'content': 'x'}")
 #define ONLY(element)   HEAD element "]}"
 #define IMAGE           "{'type': 'image', " BOX
 #define WITH_FILE(file) WITH(IMAGE ", 'file': " file "}")
@@ -454,6 +458,10 @@ static const struct {
           " 'content': 'x'}"),
      "/elements/1", "on_quiet_zone"},
 
+    {WITH_TWO("20", "13.499"), "/elements/2", "texts_overlap"},
+    {WITH_TWO("94.499", "5"), "/elements/2", "texts_overlap"},
+    {WITH_TWO("5", "5"), "/elements/2", "texts_overlap"},
+
     /* the symbol */
     {ONLY("{'type': 'box', " BOX ", 'fill': '#000000'}"), "/elements", "one_qr"},
     {WITH(QR), "/elements", "one_qr"},
@@ -535,6 +543,8 @@ static const char *const SOUND[] = {
          " 'content': 'x'}"),
     WITH("{'type': 'text', 'x_mm': 1, 'y_mm': 1, 'w_mm': 3.6, 'h_mm': 3.6, 'size_pt': 10,"
          " 'content': 'x'}"),
+    WITH_TWO("20", "13.5"),
+    WITH_TWO("94.5", "5"),
     WITH("{'type': 'text', 'x_mm': 49, 'y_mm': 92, 'w_mm': 50, 'h_mm': 9, 'size_pt': 10,"
          " 'content': 'x'}"),
 };

@@ -38,6 +38,7 @@ BEYOND_A_SCHEMA = {
     "on_quiet_zone",
     "outside_page",
     "outside_sheet",
+    "texts_overlap",
     "too_long",
     "too_many",
 }
