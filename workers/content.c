@@ -8,7 +8,7 @@
 enum {
     NUMBER_CHARS_MAX = 24,
     OPERATOR_CHARS_MAX = 8 * NUMBER_CHARS_MAX, /* any operator here with its operands */
-    GLYPH_CHARS_MAX = 4 + 4 * NUMBER_CHARS_MAX,
+    GLYPH_CHARS_MAX = 16 + 6 * NUMBER_CHARS_MAX,
     BLACK = 0x000000,
     WHITE = 0xFFFFFF,
 };
@@ -221,7 +221,7 @@ void content_image(struct content *content, size_t name, int32_t x_mpt, int32_t 
 /* ---- text ---- */
 
 /* Whether the glyphs' own characters, one after the other, are the line's text. */
-static bool reads_back(const struct font_set *fonts, size_t face, const struct text_line *line)
+static bool reads_back(const struct font_set *fonts, const struct text_line *line)
 {
     struct text rest = line->source;
 
@@ -237,7 +237,7 @@ static bool reads_back(const struct font_set *fonts, size_t face, const struct t
         } else if (!line->has_ellipsis) {
             return false;
         }
-        if (font_code_point(fonts, face, line->glyphs[i].id) != wanted)
+        if (font_code_point(fonts, line->glyphs[i].face, line->glyphs[i].id) != wanted)
             return false;
     }
     return rest.len == 0;
@@ -280,6 +280,7 @@ struct pen {
     int64_t wanted;  /* where shaping puts it, FONT_EM to the em */
     int64_t actual;  /* where a viewer has it after the widths and numbers so far, in thousandths */
     int32_t rise;    /* text rise in force, FONT_EM to the em */
+    size_t face;     /* in force */
     bool is_in_code; /* inside < > */
 };
 
@@ -325,16 +326,30 @@ static void put_glyph(struct content *content, struct pen *pen, const struct gly
     pen->wanted += glyph->advance;
 }
 
-static void put_glyphs(struct content *content, const struct font_set *fonts, size_t face,
-                       int32_t size_mpt, const struct text_line *line)
+static void set_face(struct content *content, struct pen *pen, size_t face, int32_t size_mpt)
 {
-    struct pen pen = {0};
+    if (face == pen->face)
+        return;
+    end_code(content, pen);
+    put(content, "]TJ/F");
+    put_digits(content, face, 1);
+    put_char(content, ' ');
+    put_mpt(content, size_mpt);
+    put(content, "Tf[");
+    pen->face = face;
+}
+
+static void put_glyphs(struct content *content, const struct font_set *fonts, int32_t size_mpt,
+                       const struct text_line *line)
+{
+    struct pen pen = {.face = line->glyphs[0].face};
 
     put_char(content, '[');
     for (size_t i = 0; i < line->glyphs_count; i++) {
         const struct glyph *glyph = &line->glyphs[i];
-        int64_t const width = font_width(fonts, face, glyph->id);
+        int64_t const width = font_width(fonts, glyph->face, glyph->id);
 
+        set_face(content, &pen, glyph->face, size_mpt);
         set_rise(content, &pen, glyph->y_offset, size_mpt);
         put_glyph(content, &pen, glyph, width);
     }
@@ -344,29 +359,29 @@ static void put_glyphs(struct content *content, const struct font_set *fonts, si
         put(content, "0 Ts ");
 }
 
-void content_text(struct content *content, const struct font_set *fonts, size_t face,
-                  int32_t size_mpt, uint32_t color, const struct text_line *line, int32_t x_mpt,
-                  int32_t y_mpt)
+void content_text(struct content *content, const struct font_set *fonts,
+                  const struct text_block *block, const struct text_line *line, uint32_t color,
+                  int32_t x_mpt, int32_t y_mpt)
 {
     bool needs_actual_text;
 
     if (line->glyphs_count == 0)
         return;
-    needs_actual_text = !reads_back(fonts, face, line);
+    needs_actual_text = !reads_back(fonts, line);
     set_color(content, color);
     if (needs_actual_text)
         begin_actual_text(content, line);
     if (!reserve(content, OPERATOR_CHARS_MAX + line->glyphs_count * GLYPH_CHARS_MAX))
         return;
     put(content, "BT/F");
-    put_digits(content, face, 1);
+    put_digits(content, line->glyphs[0].face, 1);
     put_char(content, ' ');
-    put_mpt(content, size_mpt);
+    put_mpt(content, block->size_mpt);
     put(content, "Tf ");
     put_mpt(content, x_mpt);
     put_mpt(content, y_mpt);
     put(content, "Td");
-    put_glyphs(content, fonts, face, size_mpt, line);
+    put_glyphs(content, fonts, block->size_mpt, line);
     put(content, "ET\n");
     if (needs_actual_text)
         put(content, "EMC\n");

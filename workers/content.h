@@ -58,13 +58,13 @@ struct content_line {
 void content_line(struct content *content, const struct content_line *line);
 
 /*
- * One line of text with its baseline's left end at x, y. Glyphs are written as two-byte codes of
+ * One line of a block with its baseline's left end at x, y. Glyphs are written as two-byte codes of
  * font /F<face>. Where reading the glyphs back would not give the characters, they are given as
  * /ActualText.
  */
-void content_text(struct content *content, const struct font_set *fonts, size_t face,
-                  int32_t size_mpt, uint32_t color, const struct text_line *line, int32_t x_mpt,
-                  int32_t y_mpt);
+void content_text(struct content *content, const struct font_set *fonts,
+                  const struct text_block *block, const struct text_line *line, uint32_t color,
+                  int32_t x_mpt, int32_t y_mpt);
 
 /* The document's image /I<name>, drawn into a box to its edges. */
 void content_image(struct content *content, size_t name, int32_t x_mpt, int32_t y_mpt,

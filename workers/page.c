@@ -26,9 +26,9 @@ struct placed {
     size_t face;
     int32_t x_mpt, y_mpt; /* bottom left */
     int32_t w_mpt, h_mpt;
-    enum layout_align align;   /* start is left, end is right */
-    uint32_t quarter_turns;    /* clockwise */
-    bool is_mirrored;          /* a line runs from the top right to the bottom left */
+    enum layout_align align; /* start is left, end is right */
+    uint32_t quarter_turns;  /* clockwise */
+    bool is_mirrored;        /* a line runs from the top right to the bottom left, text likewise */
     const struct image *image; /* LAYOUT_IMAGE */
     size_t image_name;
 };
@@ -471,23 +471,14 @@ static int32_t line_start(const struct placed *placed, const struct text_block *
 }
 
 /* Whether a line is wider than the box, or its ink above or below it. */
-static bool leaves_box(const struct font_set *fonts, const struct placed *placed,
-                       const struct text_block *block, const struct text_line *line, int32_t y)
+static bool leaves_box(const struct placed *placed, const struct text_block *block,
+                       const struct text_line *line, int32_t y)
 {
-    int32_t top = 0, bottom = 0;
+    int32_t const size = block->size_mpt;
 
-    for (size_t g = 0; g < line->glyphs_count; g++) {
-        const struct glyph *glyph = &line->glyphs[g];
-        struct glyph_reach const reach = font_reach(fonts, block->face, glyph->id);
-
-        if (top < reach.top + glyph->y_offset)
-            top = reach.top + glyph->y_offset;
-        if (bottom > reach.bottom + glyph->y_offset)
-            bottom = reach.bottom + glyph->y_offset;
-    }
-    return mpt_from_units(line->width, block->size_mpt, FONT_EM) > placed->w_mpt ||
-           y + mpt_from_units(top, block->size_mpt, FONT_EM) > placed->y_mpt + placed->h_mpt ||
-           y + mpt_from_units(bottom, block->size_mpt, FONT_EM) < placed->y_mpt;
+    return mpt_from_units(line->width, size, FONT_EM) > placed->w_mpt ||
+           y + mpt_from_units(line->top, size, FONT_EM) > placed->y_mpt + placed->h_mpt ||
+           y + mpt_from_units(line->bottom, size, FONT_EM) < placed->y_mpt;
 }
 
 static void draw_line_of_text(struct writing *writing, const struct placed *placed,
@@ -496,15 +487,14 @@ static void draw_line_of_text(struct writing *writing, const struct placed *plac
 {
     const struct font_set *fonts = writing->writer->fonts;
     int32_t const x = line_start(placed, block, line);
-    bool const is_clipped = leaves_box(fonts, placed, block, line, y);
+    bool const is_clipped = leaves_box(placed, block, line, y);
 
     if (is_clipped) {
         content_save(&writing->content);
         content_clip_box(&writing->content, placed->x_mpt, placed->y_mpt, placed->w_mpt,
                          placed->h_mpt);
     }
-    content_text(&writing->content, fonts, block->face, block->size_mpt, placed->element->color,
-                 line, x, y);
+    content_text(&writing->content, fonts, block, line, placed->element->color, x, y);
     if (is_clipped)
         content_restore(&writing->content);
 }
@@ -521,7 +511,7 @@ static void draw_block(struct writing *writing, const struct placed *placed,
         const struct text_line *line = &block->lines[i];
 
         for (size_t g = 0; g < line->glyphs_count; g++)
-            glyph_set_add(&writing->job->glyphs[block->face], line->glyphs[g].id);
+            glyph_set_add(&writing->job->glyphs[line->glyphs[g].face], line->glyphs[g].id);
         draw_line_of_text(writing, placed, block, line, y);
     }
 }
@@ -531,6 +521,7 @@ static enum status draw_text(struct writing *writing, const struct placed *place
     const struct layout_element *element = placed->element;
     struct text_fit const fit = {
         .face = placed->face,
+        .is_right_to_left = placed->is_mirrored,
         .width_mpt = placed->w_mpt,
         .height_mpt = placed->h_mpt,
         .size_mpt = element->size_mpt,

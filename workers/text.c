@@ -82,6 +82,16 @@ static hb_language_t language_from_tag(struct text_setter *setter, struct text t
     return setter->language;
 }
 
+/* The byte offset behind the characters that a glyph stands for. */
+static size_t end_of(const struct shaped *shaped, size_t glyph)
+{
+    uint32_t const at = shaped->glyphs[glyph].at;
+
+    while (glyph < shaped->glyphs_count && shaped->glyphs[glyph].at == at)
+        glyph++;
+    return glyph < shaped->glyphs_count ? shaped->glyphs[glyph].at : shaped->text.len;
+}
+
 static enum status shape(struct text_setter *setter, struct text tag, struct text text, size_t face,
                          struct arena *arena, struct shaped *shaped, struct error *err)
 {
@@ -112,20 +122,13 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
             .x_offset = positions[i].x_offset,
             .y_offset = positions[i].y_offset,
             .at = infos[i].cluster,
+            .face = (uint16_t)face,
         };
     shaped->glyphs_count = count;
     shaped->text = text;
+    for (size_t i = 0; i < count; i++)
+        shaped->glyphs[i].end = (uint32_t)end_of(shaped, i);
     return ST_OK;
-}
-
-/* The byte offset behind the characters that a glyph stands for. */
-static size_t end_of(const struct shaped *shaped, size_t glyph)
-{
-    uint32_t const at = shaped->glyphs[glyph].at;
-
-    while (glyph < shaped->glyphs_count && shaped->glyphs[glyph].at == at)
-        glyph++;
-    return glyph < shaped->glyphs_count ? shaped->glyphs[glyph].at : shaped->text.len;
 }
 
 /* Whether a glyph is a space or line feed and nothing else: not one with a mark on it. */
@@ -346,6 +349,19 @@ static struct text_line line_from_span(const struct fitting *fitting, const stru
     };
 }
 
+static void measure_ink(const struct font_set *fonts, struct text_line *line)
+{
+    for (size_t i = 0; i < line->glyphs_count; i++) {
+        const struct glyph *glyph = &line->glyphs[i];
+        struct glyph_reach const reach = font_reach(fonts, glyph->face, glyph->id);
+
+        if (line->top < reach.top + glyph->y_offset)
+            line->top = reach.top + glyph->y_offset;
+        if (line->bottom > reach.bottom + glyph->y_offset)
+            line->bottom = reach.bottom + glyph->y_offset;
+    }
+}
+
 /* Take characters off the line's end until an ellipsis fits behind it. */
 static enum status cut_short(const struct fitting *fitting, int64_t limit, struct span span,
                              struct text_line *line, struct error *err)
@@ -370,7 +386,10 @@ static enum status cut_short(const struct fitting *fitting, int64_t limit, struc
         return error_set(err, ST_NO_MEMORY, "a line of text");
     if (line->glyphs_count > 0)
         memcpy(glyphs, line->glyphs, line->glyphs_count * sizeof *glyphs);
-    memcpy(glyphs + line->glyphs_count, mark.glyphs, mark.glyphs_count * sizeof *glyphs);
+    for (size_t i = 0; i < mark.glyphs_count; i++) {
+        mark.glyphs[i].at = mark.glyphs[i].end = (uint32_t)line->source.len;
+        glyphs[line->glyphs_count + i] = mark.glyphs[i];
+    }
     line->glyphs = glyphs;
     line->glyphs_count += mark.glyphs_count;
     line->width += (int32_t)mark_width;
@@ -388,6 +407,7 @@ static enum status block_from_attempt(const struct fitting *fitting, int32_t siz
         .face = fitting->fit->face,
         .size_mpt = size_mpt,
         .leading_mpt = leading_at(size_mpt),
+        .text = fitting->shaped.text,
     };
     block->lines = arena_alloc(fitting->arena, attempt->count * sizeof *block->lines);
     if (block->lines == NULL)
@@ -400,6 +420,7 @@ static enum status block_from_attempt(const struct fitting *fitting, int32_t siz
                            &block->lines[i], err);
         else
             block->lines[i] = line_from_span(fitting, &attempt->spans[i]);
+        measure_ink(fitting->setter->fonts, &block->lines[i]);
     }
     block->lines_count = attempt->count;
     return st;
@@ -472,7 +493,7 @@ enum status text_set(struct text_setter *setter, struct text tag, struct text te
     enum status st;
 
     assert(fit->lines_max >= 1 && fit->wrapped_floor_mpt > 0);
-    *block = (struct text_block){.face = fit->face, .size_mpt = fit->size_mpt};
+    *block = (struct text_block){.face = fit->face, .size_mpt = fit->size_mpt, .text = text};
     if (text.len == 0)
         return ST_OK;
     st = shape(setter, tag, text, fit->face, arena, &fitting.shaped, err);

@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_block(&block, &fit, text);
         content_init(&content, &out);
         for (size_t i = 0; i < block.lines_count; i++)
-            content_text(&content, fonts, block.face, block.size_mpt, 0, &block.lines[i], 0, 0);
+            content_text(&content, fonts, &block, &block.lines[i], 0, 0, 0);
         require(content_status(&content, NULL) == ST_OK);
     }
     bytes_clear(&out);

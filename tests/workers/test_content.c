@@ -224,7 +224,7 @@ Test(content_line, says_all_that_the_last_one_may_have_changed, .init = setup, .
 
 /* ---- text ---- */
 
-static struct text_line line_of(const char *text, int32_t width_mpt)
+static struct text_block block_of(const char *text, int32_t width_mpt)
 {
     struct text_fit const fit = {.width_mpt = width_mpt,
                                  .height_mpt = 20000,
@@ -238,14 +238,19 @@ static struct text_line line_of(const char *text, int32_t width_mpt)
                           &fit, &arena, &block, NULL),
                  ST_OK);
     cr_assert_eq(block.lines_count, 1);
-    return block.lines[0];
+    return block;
+}
+
+static struct text_line line_of(const char *text, int32_t width_mpt)
+{
+    return block_of(text, width_mpt).lines[0];
 }
 
 static const char *text_written(const char *text)
 {
-    struct text_line const line = line_of(text, 1000000);
+    struct text_block const block = block_of(text, 1000000);
 
-    content_text(&content, fonts, 0, 10000, 0, &line, 20000, 30000);
+    content_text(&content, fonts, &block, &block.lines[0], 0, 20000, 30000);
     return written();
 }
 
@@ -270,12 +275,16 @@ Test(content_text, names_the_face_by_its_number_and_sets_the_colour, .init = set
      .fini = teardown_text)
 {
     const char *const two[] = {PATHS[0], PATHS[0]};
-    struct text_line const line = line_of("n", 1000000);
+    struct text_block const block = block_of("n", 1000000);
+    struct glyph const glyph = {.id = glyph_of('n'), .face = 1, .end = 1};
+    struct text_line line = block.lines[0];
     struct font_set *set = NULL;
     char expected[100];
 
+    line.glyphs = &glyph;
     cr_assert_eq(font_set_open(two, 2, &set, NULL), ST_OK);
-    content_text(&content, set, 1, 10500, RED, &line, 0, 0);
+    content_text(&content, set, &(struct text_block){.size_mpt = 10500, .text = block.text}, &line,
+                 RED, 0, 0);
     snprintf(expected, sizeof expected, "1 0 0 rg\nBT/F1 10.5 Tf 0 0 Td[<%04X>]TJ ET\n",
              glyph_of('n'));
     cr_expect_str_eq(written(), expected);
@@ -395,14 +404,14 @@ Test(content_text, gives_the_characters_only_where_glyphs_do_not_read_back, .ini
 
 Test(content_text, reads_an_ellipsis_back_as_one, .init = setup_text, .fini = teardown_text)
 {
-    struct text_line line = line_of("Spring Fair", 30000);
+    struct text_block block = block_of("Spring Fair", 30000);
 
-    cr_assert(line.has_ellipsis);
-    content_text(&content, fonts, 0, 10000, 0, &line, 0, 0);
+    cr_assert(block.lines[0].has_ellipsis);
+    content_text(&content, fonts, &block, &block.lines[0], 0, 0, 0);
     cr_expect_eq(strncmp(written(), "BT", 2), 0);
-    line = line_of("S\u200Dpring Fair", 30000);
-    cr_assert(line.has_ellipsis);
-    content_text(&content, fonts, 0, 10000, 0, &line, 0, 0);
+    block = block_of("S\u200Dpring Fair", 30000);
+    cr_assert(block.lines[0].has_ellipsis);
+    content_text(&content, fonts, &block, &block.lines[0], 0, 0, 0);
     cr_expect_not_null(strstr(written(), "2026>>>BDC\n"));
 }
 
@@ -410,7 +419,7 @@ Test(content_text, of_a_line_without_glyphs_is_nothing, .init = setup_text, .fin
 {
     struct text_line const line = {.source = {"", 0}};
 
-    content_text(&content, fonts, 0, 10000, RED, &line, 0, 0);
+    content_text(&content, fonts, &(struct text_block){.size_mpt = 10000}, &line, RED, 0, 0);
     cr_expect_str_eq(written(), "");
 }
 
@@ -439,7 +448,7 @@ Test(content_qr, divides_a_side_that_is_no_multiple, .init = setup, .fini = tear
 
 /* ---- the end of memory ---- */
 
-static void write_everything(const struct text_line *line)
+static void write_everything(const struct text_block *block)
 {
     static const struct qr_rect RECT = {0, 0, 7, 1};
     struct qr const qr = {.side = 21};
@@ -449,14 +458,14 @@ static void write_everything(const struct text_line *line)
     content_line(&content, &(struct content_line){.stroke_mpt = 1000});
     content_clip_box(&content, 0, 0, 1000, 1000);
     for (int i = 0; i < 50; i++)
-        content_text(&content, fonts, 0, 10000, GREY, line, 0, 0);
+        content_text(&content, fonts, block, &block->lines[0], GREY, 0, 0);
     content_qr(&content, &qr, &RECT, 1, 0, 0, 29000);
     content_restore(&content);
 }
 
 Test(content_status, remembers_that_memory_ended, .init = setup_text, .fini = teardown_text)
 {
-    struct text_line const line = line_of("\u5C71X\u0302", 1000000);
+    struct text_block const block = block_of("\u5C71X\u0302", 1000000);
     size_t call = 1;
 
     for (bool has_failed = true; has_failed; call++) {
@@ -466,7 +475,7 @@ Test(content_status, remembers_that_memory_ended, .init = setup_text, .fini = te
         bytes_clear(&out);
         content_init(&content, &out);
         failing_memory_start(call);
-        write_everything(&line);
+        write_everything(&block);
         has_failed = failing_memory_stop();
         st = content_status(&content, &err);
         cr_expect_eq(st, has_failed ? ST_NO_MEMORY : ST_OK, "call %zu", call);
