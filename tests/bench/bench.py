@@ -7,6 +7,9 @@ is timed the documents are judged: qpdf is silent, each page says what its ticke
 symbols of some pages, rendered at 100 dpi, hold the token of their ticket. A program whose document
 is wrong gives no figure.
 
+A last group of rows says what text costs: the press prints the same batch with the names of other
+scripts, all of them and Latin in turn, and each row is a script's time by that of Latin.
+
 Rows come out as JSON lines, then as a table. Exit 1 when a document is wrong, the press is missing
 or a figure is over its limit.
 """
@@ -28,6 +31,8 @@ import tempfile
 import typing
 import unicodedata
 
+import scripts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM_TIMEOUT_S = 600
 PACKAGES = ["libhpdf-2.3.0", "libqrencode4", "libssl3", "libjansson4", "libdeflate0"]
@@ -48,6 +53,8 @@ CONTENDERS = (
     Contender("obvious", "obvious"),
     Contender("obvious embedded", "obvious", ("--embedded",), 20),  # 15 ms a run
 )
+PRESS = CONTENDERS[0]
+LATIN = "Latin"  # the batch as it is: one family of fonts
 BATCH_RUNS = 3  # of a batch, in each round
 SYMBOLS_CHECKED = 10  # pages of each document, unless --check-all
 
@@ -105,8 +112,9 @@ def token(secret, event_id, ticket):
 
 
 def squeeze(text):
-    """Text without its white space: a layout may break lines where it likes."""
-    return "".join(unicodedata.normalize("NFC", text).split())
+    """Text without its white space and marks of direction: lines may break anywhere."""
+    text = unicodedata.normalize("NFC", text)
+    return "".join(c for c in text if not c.isspace() and unicodedata.category(c) != "Cf")
 
 
 def is_winansi(text):
@@ -157,20 +165,22 @@ def check_document(path, batch, secret, symbols):
 class Case:
     """One batch, printed by every contender in turn."""
 
-    def __init__(self, batch, folder, arguments):
+    def __init__(self, batch, folder, arguments, script=LATIN):
         self.batch = batch
         self.tickets = len(batch["tickets"])
         self.name = f"{self.tickets} ticket" + ("s" if self.tickets != 1 else "")
         self.folder = folder
         self.arguments = arguments
-        self.batch_path = folder / f"batch-{self.tickets}.json"
+        self.script = script
+        self.batch_path = folder / f"batch-{script}-{self.tickets}.json"
         self.batch_path.write_text(json.dumps(batch, ensure_ascii=False), encoding="utf-8")
         self.times = {}  # name of a contender: its median ms in each round
         self.sizes = {}  # name of a contender: bytes of its document
 
     def document(self, contender):
         """Where a contender writes."""
-        return self.folder / f"{contender.name.replace(' ', '-')}-{self.tickets}.pdf"
+        name = f"{contender.name.replace(' ', '-')}-{self.script}-{self.tickets}.pdf"
+        return self.folder / name
 
     def run(self, contender, runs):
         """The median ms of one process's runs."""
@@ -198,6 +208,21 @@ class Case:
             for contender in contenders if number % 2 == 0 else contenders[::-1]:
                 runs = contender.single_runs if self.tickets == 1 else BATCH_RUNS
                 self.times[contender.name].append(self.run(contender, runs))
+
+    def script_row(self, latin):
+        """What the press takes for this script, by what it takes for Latin."""
+        ours, theirs = self.times[PRESS.name], latin.times[PRESS.name]
+        ratios = [one / other for one, other in zip(ours, theirs)]
+        return {
+            "case": self.name,
+            "figure": f"press, {self.script} / {latin.script}",
+            "value": round(statistics.median(ratios), 4),
+            "low": round(min(ratios), 4),
+            "high": round(max(ratios), 4),
+            f"{self.script}_ms": round(statistics.median(ours), 4),
+            f"{latin.script}_ms": round(statistics.median(theirs), 4),
+            f"{self.script}_bytes_per_ticket": self.sizes[PRESS.name] // self.tickets,
+        }
 
     def row(self, subject, against=None):
         """One claim: a ratio, or the subject's ms when it is compared with nothing."""
@@ -304,7 +329,22 @@ def measure(arguments, folder):
             case.check(contender, secret)
         case.measure(contenders)
         rows += case.rows()
+    if PRESS in contenders:
+        rows += measure_scripts(arguments, folder, batch, secret)
     return rows
+
+
+def measure_scripts(arguments, folder, batch, secret):
+    """A row for each script: the press alone, every script and Latin in turn."""
+    batches = {LATIN: batch, **{each: scripts.batch_in(each, batch) for each in scripts.SCRIPTS}}
+    cases = [Case(of, folder, arguments, script) for script, of in batches.items()]
+    for case in cases:
+        case.check(PRESS, secret)
+        case.times[PRESS.name] = []
+    for number in range(arguments.rounds):
+        for case in cases if number % 2 == 0 else cases[::-1]:
+            case.times[PRESS.name].append(case.run(PRESS, BATCH_RUNS))
+    return [case.script_row(cases[0]) for case in cases[1:]]
 
 
 def main():
