@@ -96,9 +96,13 @@ def check_descriptions():
             assert "minimum" in member and "maximum" in member, path
 
 
-def check_accepted_by_schema(path):
-    errors = list(VALIDATOR.iter_errors(json.loads(path.read_text(encoding="utf-8"))))
+def check_by_schema(layout):
+    errors = list(VALIDATOR.iter_errors(layout))
     assert not errors, errors[:3]
+
+
+def check_accepted_by_schema(path):
+    check_by_schema(json.loads(path.read_text(encoding="utf-8")))
 
 
 def check_every_member_is_used():
@@ -191,10 +195,22 @@ def check_usage(program):
         assert done.returncode == 2 and done.stdout == "" and done.stderr != "", done
 
 
+def check_sample(program):
+    """The README's layout, and what it says that the program says of it."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = readme.split("<!-- layout -->\n")[1].split("<!-- /layout -->")[0]
+    check_by_schema(json.loads(text))
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "stub.json").write_text(text, encoding="utf-8")
+        done = program_run(program.resolve(), "layouts", "check", "stub.json", cwd=name)
+    assert done.returncode == 0 and f"\n    {done.stdout}" in readme, done
+
+
 def test_check(report, program):
     for folder in INVALID:
         report.run(f"layouts check tells of {folder.name}", check_told, program, folder)
     report.run("layouts check has a line for each sound layout", check_ok_lines, program)
+    report.run("the README's layout is sound", check_sample, program)
     report.run("layouts check goes through all files", check_mixed, program)
     report.run("layouts check refuses other words", check_usage, program)
 
@@ -455,4 +471,4 @@ def main(program):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(Path(sys.argv[1])))
