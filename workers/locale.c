@@ -22,6 +22,7 @@ enum {
     ZONE_UNITS_MAX = 65,
     FORMATTED_UNITS_MAX = 256,
     PATTERN_UNITS_MAX = 128,
+    MINUS_SIGN = 0x2212,
     NFC_BYTES_MAX = 128 << 20, /* nine times this is still an int32_t */
 };
 
@@ -396,6 +397,11 @@ static int32_t format_zone(struct locale_formatter *formatter, int64_t at_s, UCh
     /* Where the short name is only the short offset (GMT+5:30), the long one reads better. */
     if (U_SUCCESS(*code) && count == offset_count && u_memcmp(units, offset, count) == 0)
         count = format_moment(formatter, MOMENT_OFFSET_LONG, at_s, units, code);
+    /* Some locales write an offset with the minus of mathematics, which text faces often lack; the
+     * others write it so. */
+    for (int32_t i = 0; U_SUCCESS(*code) && i < count; i++)
+        if (units[i] == MINUS_SIGN)
+            units[i] = '-';
     return count;
 }
 

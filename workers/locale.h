@@ -45,7 +45,7 @@ void locale_formatter_free(struct locale_formatter **formatter);
 /*
  * A moment in a zone, as a locale writes it: the full date with its day of the week; the time of
  * day in the locale's usual clock; or the zone's short name, where the locale has one (CET), else
- * its offset (GMT+05:30).
+ * its offset (GMT+05:30, GMT-04:00).
  *
  * In:      tag   BCP 47; zone IANA name; both by the rules above
  *          at_s  seconds since 1970
