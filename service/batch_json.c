@@ -1,11 +1,11 @@
 #include "service/batch_json.h"
 
 #include "service/config_json.h"
+#include "service/json_heap.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
  * also struct feed).
  */
 struct parse {
-    size_t bytes;
+    struct json_heap heap;
     enum status refusal; /* ST_OK, ST_TOO_LARGE, ST_BUSY or ST_NO_MEMORY */
 };
 
@@ -32,57 +32,50 @@ static struct {
 
 static _Thread_local struct parse *current_parse; /* NULL outside of batch_json_read */
 
-static enum status gate_judge(const struct parse *parse, size_t block_bytes, size_t all_bytes)
+static enum status gate_judge(const struct parse *parse, size_t wanted, size_t all_bytes)
 {
-    if (parse->bytes + block_bytes > gate.bytes_max)
+    if (parse->heap.bytes + wanted > gate.bytes_max)
         return ST_TOO_LARGE;
     return all_bytes > gate.bytes_max ? ST_BUSY : ST_OK;
 }
 
-static void *gate_take(struct parse *parse, size_t bytes)
+/* Every byte that a heap has from malloc is counted at the gate. */
+static void *parse_malloc(struct parse *parse, size_t bytes)
 {
-    if (parse == NULL)
-        return config_json_malloc(bytes);
-    return parse->refusal == ST_OK ? malloc(bytes) : NULL;
+    size_t wanted;
+    void *block = NULL;
+
+    if (parse->refusal != ST_OK)
+        return NULL;
+    wanted = json_heap_needs(&parse->heap, bytes);
+    parse->refusal = gate_judge(parse, wanted, atomic_fetch_add(&gate.bytes, wanted) + wanted);
+    if (parse->refusal == ST_OK) {
+        block = json_heap_alloc(&parse->heap, bytes);
+        parse->refusal = block != NULL ? ST_OK : ST_NO_MEMORY;
+    }
+    if (block == NULL)
+        atomic_fetch_sub(&gate.bytes, wanted);
+    return block;
 }
 
+static void parse_clear(struct parse *parse)
+{
+    atomic_fetch_sub(&gate.bytes, parse->heap.bytes);
+    json_heap_clear(&parse->heap);
+}
+
+/* Outside of a parse memory is for the operator's files, key rings among them. */
 static void *gate_malloc(size_t bytes)
 {
-    struct parse *parse = current_parse;
-    void *block = gate_take(parse, bytes);
-    size_t block_bytes;
-    size_t all_bytes;
-
-    if (block == NULL) {
-        if (parse != NULL && parse->refusal == ST_OK)
-            parse->refusal = ST_NO_MEMORY;
-        return NULL;
-    }
-    block_bytes = malloc_usable_size(block);
-    all_bytes = atomic_fetch_add(&gate.bytes, block_bytes) + block_bytes;
-    if (parse == NULL)
-        return block;
-    parse->refusal = gate_judge(parse, block_bytes, all_bytes);
-    if (parse->refusal != ST_OK) {
-        atomic_fetch_sub(&gate.bytes, block_bytes);
-        free(block);
-        return NULL;
-    }
-    parse->bytes += block_bytes;
-    return block;
+    return current_parse != NULL ? parse_malloc(current_parse, bytes) : config_json_malloc(bytes);
 }
 
 static void gate_free(void *block)
 {
-    size_t const block_bytes = block == NULL ? 0 : malloc_usable_size(block);
-
-    atomic_fetch_sub(&gate.bytes, block_bytes);
-    if (current_parse == NULL) {
-        config_json_free(block); /* of the operator's files: key rings among them */
-        return;
-    }
-    current_parse->bytes -= block_bytes;
-    free(block);
+    if (current_parse != NULL)
+        atomic_fetch_sub(&gate.bytes, json_heap_free(&current_parse->heap, block));
+    else
+        config_json_free(block);
 }
 
 enum status batch_json_start(size_t parse_bytes_max, struct error *err)
@@ -378,7 +371,7 @@ static enum status parse_fault(const struct feed *feed, const json_error_t *erro
     return malformed(problems, err, feed->body, at, reason->reason);
 }
 
-/* *tree is the whole feed's array, which the caller frees; its item 1 is the batch. */
+/* *tree is the whole feed's array, in the parse's heap; its item 1 is the batch. */
 static enum status parse_body(struct feed *feed, json_t **tree, struct problems *problems,
                               struct error *err)
 {
@@ -524,8 +517,8 @@ enum status batch_json_read(const struct bytes *body, const struct text_rules *r
     st = parse_body(&feed, &tree, problems, err);
     if (st == ST_OK)
         st = read_tree(tree, rules, limits, batch, problems, err);
-    json_decref(tree);
     current_parse = NULL;
+    parse_clear(&parse); /* and with it the tree */
     return st;
 }
 
