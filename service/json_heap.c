@@ -153,8 +153,12 @@ size_t json_heap_free(struct json_heap *heap, void *memory)
 
 void json_heap_clear(struct json_heap *heap)
 {
-    while (heap->large != NULL)
-        (void)free_large(heap, heap->large);
+    while (heap->large != NULL) {
+        struct json_large *large = heap->large;
+
+        heap->large = large->next;
+        free(large);
+    }
     while (heap->chunks != NULL) {
         struct json_chunk *chunk = heap->chunks;
 

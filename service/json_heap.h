@@ -38,7 +38,7 @@ size_t json_heap_needs(const struct json_heap *heap, size_t bytes);
 void *json_heap_alloc(struct json_heap *heap, size_t bytes);
 
 /* Returns: by how much `bytes` fell: 0 for a small block. NULL is fine. */
-size_t json_heap_free(struct json_heap *heap, void *block);
+size_t json_heap_free(struct json_heap *heap, void *memory);
 
 /* Give back everything, freed or not. */
 void json_heap_clear(struct json_heap *heap);
