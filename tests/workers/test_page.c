@@ -747,17 +747,23 @@ Test(page_write_before, moves_a_single_cell_that_is_smaller_than_its_page, .init
     cr_expect_str_eq(sheet_written(1), "q\n1 0 0 1 28.35 0 cm\n*\n1\nQ\n");
 }
 
-/* A line's ends in hundredths of a point, and whether it is one of cut marks. */
+/* The ends of each line that is drawn as cut marks are. Returns their number. */
 static size_t marks_in(const char *sheet, double marks[32][4])
 {
+    static const char PEN[] = "0 0 0 RG .25 w [] 0 d ";
+    static const char *const BEHIND[] = {" ", " m ", " ", " l S\n"};
     size_t count = 0;
 
-    for (const char *at = sheet; (at = strstr(at, "0 0 0 RG .25 w [] 0 d ")) != NULL; count++) {
-        at += strlen("0 0 0 RG .25 w [] 0 d ");
+    for (const char *at = sheet; (at = strstr(at, PEN)) != NULL; count++) {
+        at += strlen(PEN);
         cr_assert(count < 32);
-        cr_assert_eq(sscanf(at, "%lf %lf m %lf %lf l S", &marks[count][0], &marks[count][1],
-                            &marks[count][2], &marks[count][3]),
-                     4);
+        for (size_t i = 0; i < 4; i++) {
+            char *end;
+
+            marks[count][i] = strtod(at, &end);
+            cr_assert(end > at && strncmp(end, BEHIND[i], strlen(BEHIND[i])) == 0, "%s", at);
+            at = end + strlen(BEHIND[i]);
+        }
     }
     return count;
 }
