@@ -461,8 +461,8 @@ static void expect_priced(const char *tag, const char *money, const json_t *expe
     char currency[4];
 
     snprintf(currency, sizeof currency, "%s", money);
-    cr_assert_eq(locale_money(formatter, text_of(tag), atoll(money + sizeof currency), currency,
-                              &arena, &text, NULL),
+    cr_assert_eq(locale_money(formatter, text_of(tag), strtoll(money + sizeof currency, NULL, 10),
+                              currency, &arena, &text, NULL),
                  ST_OK);
     expect_text(text, expected, tag);
 }
