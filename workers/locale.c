@@ -505,12 +505,14 @@ static enum status collect_breaks(UBreakIterator *breaker, struct text text, str
     if (list == NULL)
         return error_set(err, ST_NO_MEMORY, "line breaks");
     ubrk_first(breaker);
+    /* ICU's own status would call every break between Thai words mandatory in a paragraph that ends
+     * with a line feed. */
     for (int32_t at = ubrk_next(breaker); at != UBRK_DONE; at = ubrk_next(breaker)) {
-        bool const is_hard = ubrk_getRuleStatus(breaker) >= UBRK_LINE_HARD;
+        bool const is_after_feed = text.data[at - 1] == '\n';
 
         assert(listed <= text.len);
-        list[listed++] = (struct locale_break){.offset = (size_t)at,
-                                               .is_mandatory = is_hard && (size_t)at < text.len};
+        list[listed++] = (struct locale_break){
+            .offset = (size_t)at, .is_mandatory = is_after_feed && (size_t)at < text.len};
     }
     *breaks = list;
     *count = listed;

@@ -563,6 +563,10 @@ static const char *const BREAKS[] = {
     "e\u0301 |x\u0323\u0302 |z",
     "\u5C71|\u7530|\u82B1|\u5B50",
     "(Hall |2)",
+    /* Thai, which puts no spaces between words, before a line feed and without one */
+    "\u0E44\u0E21\u0E48|\u0E2D\u0E19\u0E38\u0E0D\u0E32\u0E15\n/\u0E43\u0E2B\u0E49",
+    "\u0E01\u0E23\u0E38\u0E13\u0E32|\u0E41\u0E2A\u0E14\u0E07",
+    "\u5C71\u3002|\u7530\n/\u7530",
 };
 
 static void expect_breaks(const char *marked)
