@@ -430,10 +430,28 @@ static int32_t mpt_from_units(int64_t units, int32_t size_mpt, int64_t em)
     return (int32_t)(units * size_mpt / em);
 }
 
+/* The first baseline moved as little as keeps what is drawn inside the box: scripts reach further
+ * than the ascent and descent of the first face. What is higher than the box keeps its top. */
+static int32_t with_ink_inside(const struct placed *placed, const struct text_block *block,
+                               int32_t baseline)
+{
+    const struct text_line *first = &block->lines[0];
+    const struct text_line *last = &block->lines[block->lines_count - 1];
+    int32_t const between = (int32_t)(block->lines_count - 1) * block->leading_mpt;
+    int32_t const highest =
+        placed->y_mpt + placed->h_mpt - mpt_from_units(first->top, block->size_mpt, FONT_EM);
+    int32_t const lowest =
+        placed->y_mpt + between - mpt_from_units(last->bottom, block->size_mpt, FONT_EM);
+
+    if (baseline < lowest)
+        baseline = lowest;
+    return baseline < highest ? baseline : highest;
+}
+
 /*
- * The first baseline. The face's whole ascent and descent stay inside the box, so that stacked
- * accents do too; in the middle the capitals are centred as far as that allows, which is what the
- * eye sees.
+ * The first baseline by the first face, so that lines of the same kind stand alike. Its whole
+ * ascent and descent stay inside the box, and stacked accents with them; in the middle the capitals
+ * are centred as far as that allows, which is what the eye sees.
  */
 static int32_t first_baseline(const struct placed *placed, const struct font_metrics *metrics,
                               const struct text_block *block)
@@ -505,8 +523,10 @@ static void draw_block(struct writing *writing, const struct placed *placed,
                        const struct text_block *block)
 {
     const struct font_metrics *metrics = font_metrics(writing->writer->fonts, block->face);
-    int32_t y = block->lines_count > 0 ? first_baseline(placed, metrics, block) : 0;
+    int32_t y = 0;
 
+    if (block->lines_count > 0)
+        y = with_ink_inside(placed, block, first_baseline(placed, metrics, block));
     for (size_t i = 0; i < block->lines_count; i++, y -= block->leading_mpt) {
         const struct text_line *line = &block->lines[i];
 
