@@ -332,13 +332,19 @@ static void when(struct reading *reading, struct layout_element *element)
 
 /* ---- elements ---- */
 
+/* A box of which a member is at fault is left zeroed: it is nowhere, and breaks no other rule. */
 static void box_members(struct reading *reading, struct layout_element *element,
                         int32_t side_um_min)
 {
-    element->box.x = length_um(reading, "x_mm");
-    element->box.y = length_um(reading, "y_mm");
-    element->box.w = length_um_from(reading, "w_mm", side_um_min);
-    element->box.h = length_um_from(reading, "h_mm", side_um_min);
+    size_t const before = reading->problems->count;
+    struct box_um box;
+
+    box.x = length_um(reading, "x_mm");
+    box.y = length_um(reading, "y_mm");
+    box.w = length_um_from(reading, "w_mm", side_um_min);
+    box.h = length_um_from(reading, "h_mm", side_um_min);
+    if (reading->problems->count == before)
+        element->box = box;
 }
 
 static void turns(struct reading *reading, struct layout_element *element)
@@ -544,17 +550,18 @@ static void read_qr(struct reading *reading, struct layout_element *element)
     static const char *const LEVELS[] = {"M", "L", "Q", "H"};
     static const enum layout_qr_level LEVEL_OF[] = {LAYOUT_QR_M, LAYOUT_QR_L, LAYOUT_QR_Q,
                                                     LAYOUT_QR_H};
-    size_t before;
+    size_t const before = reading->problems->count;
+    struct box_um box;
     int32_t modules, module_um_min;
 
     refuse_others(reading, KNOWN);
-    element->box.x = length_um(reading, "x_mm");
-    element->box.y = length_um(reading, "y_mm");
-    before = reading->problems->count;
-    element->box.w = element->box.h = length_um(reading, "side_mm");
+    box.x = length_um(reading, "x_mm");
+    box.y = length_um(reading, "y_mm");
+    box.w = box.h = length_um(reading, "side_mm");
+    element->qr_level = LEVEL_OF[word(reading, "level", LEVELS, 4, 0)];
     if (reading->problems->count > before)
         return;
-    element->qr_level = LEVEL_OF[word(reading, "level", LEVELS, 4, 0)];
+    element->box = box;
     modules = layout_qr_side_max(element->qr_level) + 2 * QUIET_MODULES;
     module_um_min = reading->layout->module_um_min;
     if (element->box.w < modules * module_um_min)
@@ -572,7 +579,7 @@ static struct box_um ink_of(const struct layout_element *element)
     struct box_um ink = element->box;
     int32_t const half = (element->stroke_um + 1) / 2;
 
-    if (element->kind != LAYOUT_LINE)
+    if (element->kind != LAYOUT_LINE || (ink.w == 0 && ink.h == 0))
         return ink;
     if (element->box.h > 0 || element->box.w == 0) {
         ink.x -= half;

@@ -571,6 +571,14 @@ static const struct {
      ", 'fill': 'red', 'when': 'x'}, {'type': 'circle'}, 5]}",
      {"/name", "/page_h_mm", "/elements/1/fill", "/elements/1/when", "/elements/2/type",
       "/elements/3"}},
+    /* What is nowhere breaks no rule of places. */
+    {WITH("{'type': 'text', 'y_mm': 100, 'w_mm': 99, 'h_mm': 30, 'size_pt': 9, 'content': 'x'}, "
+          "{'type': 'line', 'y_mm': 100, 'w_mm': 99, 'h_mm': 0, 'stroke_mm': 9},"
+          "{'type': 'text', 'x_mm': 2001, 'y_mm': 100, 'w_mm': 99, 'h_mm': 30, 'size_pt': 9,"
+          " 'content': 'x'}"),
+     {"/elements/1/x_mm", "/elements/2/x_mm", "/elements/3/x_mm"}},
+    {ONLY("{'type': 'qr', 'y_mm': 5, 'side_mm': 1, 'level': 'X'}, " TEXT "'content': 'x'}"),
+     {"/elements/0/x_mm", "/elements/0/level"}},
     {WITH("{'type': 'text'}"),
      {"/elements/1/x_mm", "/elements/1/y_mm", "/elements/1/w_mm", "/elements/1/h_mm",
       "/elements/1/content", "/elements/1/size_pt"}},
