@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Layouts as they are drawn: sheets, images, turns and mirrors, judged by the pixels of a page.
 
 usage: test_layout_drawing.py PROGRAM
@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from PIL import Image
 
 from check_document import font_faults, preflight_faults, qpdf_faults
 from document_checks import (
@@ -192,6 +194,28 @@ class Drawing:
         )
         assert images_of_pdf(plain) == []
 
+    def planted_pictures_are_seen(self):
+        """Reflected, turned, moved by half, left out: each picture must be judged as wrong."""
+        page = self.page_of("images", [{}])
+        box = next(box_of(e) for e in layout_of("images").elements if "rgb8.png" in e.get("file", ""))
+        where = box.pixels(DPI)
+        picture = page.crop(where)
+        planted = {
+            "reflected": picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+            "upside down": picture.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
+            "turned": picture.rotate(180),
+            "moved": picture.crop((picture.width // 2, 0, picture.width * 3 // 2, picture.height)),
+            "left out": Image.new("RGB", picture.size, WHITE),
+        }
+        for name, wrong in planted.items():
+            spoilt = page.copy()
+            spoilt.paste(wrong, where[:2])
+            try:
+                expect_quarters(spoilt, box, QUARTERS, PNG_TOLERANCE, name)
+            except AssertionError:
+                continue
+            raise AssertionError(f"{name}: not seen")
+
     # ---- turns ----
 
     def images_turn_clockwise(self):
@@ -282,6 +306,7 @@ class Drawing:
         check("another layout begins a sheet, as pages say", self.a_layout_change_begins_a_sheet)
         check("sheets are the same however cut", self.the_bytes_are_the_same_however_cut)
         check("images show their samples", self.images_show_their_samples)
+        check("planted pictures are seen", self.planted_pictures_are_seen)
         check("images come into their boxes", self.images_come_into_their_boxes)
         check("an image may hang on a member", self.an_image_may_hang_on_a_member)
         check("images are embedded once", self.images_are_embedded_once_and_where_they_are_used)
