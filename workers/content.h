@@ -1,7 +1,8 @@
 /*
  * Content streams: the operators of ISO 32000-1 (annex A) that a ticket needs, written as text by
  * integer arithmetic, so that neither locale nor rounding mode can change a byte. Positions are
- * thousandths of a point from the page's bottom left corner and are written to a hundredth.
+ * thousandths of a point, to the right and up from the origin in force, which is the page's bottom
+ * left corner until content_move, and are written to a hundredth.
  *
  * Running out of memory is remembered: check content_status once, at the end.
  */

@@ -2,6 +2,10 @@
  * The press: a batch in, one document out, on the pool's threads. The batch is cut into slices of
  * tickets; each slice is one task (sign, encode the symbol, lay out, compress); the task behind the
  * last slice binds their pages into the document. Which thread did what never shows in the bytes.
+ *
+ * Pages are in the order of the batch. Where a layout has several tickets to a sheet, neighbours of
+ * that layout fill it cell by cell; another layout begins a new page. Layouts are mirrored for a
+ * batch whose locale is written from right to left.
  */
 #ifndef TICKETPRESS_WORKERS_PRESS_H
 #define TICKETPRESS_WORKERS_PRESS_H
