@@ -28,7 +28,7 @@ LIBRARIES = [
     (r"qrencode\.h", ["workers/qr.c"]),
     (r"libdeflate\.h|zlib\.h", ["workers/deflate.c"]),
     (r"hb(-.*)?\.h", ["workers/text.c", "workers/font.c", "workers/locale.c"]),
-    (r"unicode/.*", ["workers/text.c", "workers/font.c", "workers/locale.c"]),
+    (r"unicode/.*", ["workers/itemize.c", "workers/locale.c"]),
     (r"hpdf.*\.h|lcms2.*\.h", ["workers/pdf.c"]),
     (r"png\.h|jpeglib\.h|jerror\.h", ["workers/image.c"]),
     (r"setjmp\.h", ["workers/image.c"]),
