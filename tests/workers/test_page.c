@@ -441,7 +441,8 @@ Test(page_write_ticket, cuts_off_what_would_leave_its_box, .init = setup, .fini 
         {"a pile below that the middle would push out", TEXT_OF("x\u0323\u0323\u0323"), 80000,
          6000, false},
         {"the same with room", TEXT_OF("x\u0301\u0301\u0301"), 80000, 40000, false},
-        {"a line too high for its box", TEXT_OF("\u1EC6"), 80000, 3000, true},
+        {"a line that shrinks into its box", TEXT_OF("\u1EC6"), 80000, 3000, false},
+        {"a line too high for its box", TEXT_OF("\u1EC6"), 80000, 1500, true},
         {"a letter wider than its box", TEXT_OF("\u2E3B"), 4000, 20000, true},
         {"the same with room", TEXT_OF("\u2E3B"), 12000, 20000, false},
     };
