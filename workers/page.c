@@ -405,7 +405,7 @@ static void report_missing(struct writing *writing, const struct layout_element 
         if (text_has(composed->parts[i], code_point))
             pointer_of(writing, element->pieces[i].field, pointer);
     problems_add(writing->job->problems, pointer, "missing_glyph",
-                 "U+%04X is in none of the fonts; a box is drawn for it", code_point);
+                 "U+%04X is in none of the fonts; U+FFFD is drawn for it", code_point);
 }
 
 static void report_all_missing(struct writing *writing, const struct layout_element *element,

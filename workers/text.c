@@ -17,6 +17,7 @@ enum {
     INK_TOP_MAX = 2 * FONT_EM,
     INK_BOTTOM_MIN = -3 * FONT_EM / 2,
     ELLIPSIS = 0x2026,
+    REPLACEMENT_CHARACTER = 0xFFFD,
 };
 
 struct text_setter {
@@ -105,6 +106,32 @@ static hb_language_t language_from_tag(struct text_setter *setter, struct text t
     return setter->language;
 }
 
+/*
+ * What is drawn for a character that no face has: U+FFFD, which is made for this, else a question
+ * mark. The .notdef glyph is the last resort, since PDF/A does not let it be shown (ISO 19005-1,
+ * 6.3.5).
+ */
+static uint32_t substitute_in(hb_font_t *font)
+{
+    static const hb_codepoint_t SUBSTITUTES[] = {REPLACEMENT_CHARACTER, '?'};
+    hb_codepoint_t glyph = 0;
+
+    for (size_t i = 0; i < sizeof SUBSTITUTES / sizeof *SUBSTITUTES && glyph == 0; i++)
+        if (!hb_font_get_nominal_glyph(font, SUBSTITUTES[i], &glyph))
+            glyph = 0;
+    return glyph;
+}
+
+/* Whether a glyph that looks like the substitute is one: not where it is what the text says. */
+static bool is_substitute(struct text text, uint32_t at, uint32_t glyph, uint32_t substitute)
+{
+    uint32_t code_point = 0;
+
+    if (glyph != substitute || utf8_decode(text.data + at, text.len - at, &code_point) == 0)
+        return false;
+    return glyph == 0 || (code_point != REPLACEMENT_CHARACTER && code_point != '?');
+}
+
 static bool is_right_to_left(const struct text_run *run)
 {
     return run->level % 2 == 1;
@@ -119,6 +146,7 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
                       const struct text_run *run)
 {
     hb_buffer_t *buffer = setter->buffer;
+    hb_font_t *font = font_shaper(setter->fonts, run->face);
     unsigned flags = HB_BUFFER_FLAG_REMOVE_DEFAULT_IGNORABLES;
 
     if (run->at == 0)
@@ -135,7 +163,8 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
     hb_buffer_set_direction(buffer, is_right_to_left(run) ? HB_DIRECTION_RTL : HB_DIRECTION_LTR);
     hb_buffer_set_flags(buffer, (hb_buffer_flags_t)flags);
     hb_buffer_set_language(buffer, language);
-    hb_shape(font_shaper(setter->fonts, run->face), buffer, NULL, 0);
+    hb_buffer_set_not_found_glyph(buffer, substitute_in(font));
+    hb_shape(font, buffer, NULL, 0);
 }
 
 /* Make room for more items of an array in an arena. */
@@ -159,6 +188,7 @@ static enum status grow(struct arena *arena, void **items, size_t *items_max, si
 static enum status take_glyphs(struct text_setter *setter, const struct text_run *run,
                                struct arena *arena, struct shaped *shaped, struct error *err)
 {
+    uint32_t const substitute = hb_buffer_get_not_found_glyph(setter->buffer);
     unsigned int count;
     const hb_glyph_info_t *infos = hb_buffer_get_glyph_infos(setter->buffer, &count);
     const hb_glyph_position_t *positions = hb_buffer_get_glyph_positions(setter->buffer, &count);
@@ -182,6 +212,8 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
             .at = infos[i].cluster,
             .face = run->face,
             .is_right_to_left = is_right_to_left(run),
+            .is_missing =
+                is_substitute(shaped->text, infos[i].cluster, infos[i].codepoint, substitute),
         };
     shaped->glyphs_count += count;
     return ST_OK;
@@ -777,12 +809,12 @@ static size_t count_missing(const struct shaped *shaped)
     size_t count = 0;
 
     for (size_t i = 0; i < shaped->glyphs_count; i++)
-        count += shaped->glyphs[i].id == 0 &&
+        count += shaped->glyphs[i].is_missing &&
                  !is_blank(shaped->text, shaped->glyphs[i].at, shaped->glyphs[i].end);
     return count;
 }
 
-/* HarfBuzz gives glyph 0 for what a face lacks, after trying other spellings of it. */
+/* HarfBuzz gives the substitute for what a face lacks, after trying other spellings of it. */
 static enum status find_missing(const struct fitting *fitting, struct text_block *block,
                                 struct error *err)
 {
@@ -806,7 +838,7 @@ static enum status find_missing(const struct fitting *fitting, struct text_block
         for (size_t g = 0; g < order.count; g++) {
             const struct glyph *glyph = ordered(&order, g);
 
-            if (glyph->id == 0 && !is_blank(shaped->text, glyph->at, glyph->end))
+            if (glyph->is_missing && !is_blank(shaped->text, glyph->at, glyph->end))
                 utf8_decode(shaped->text.data + glyph->at, shaped->text.len - glyph->at,
                             &missing[block->missing_count++]);
         }

@@ -1,8 +1,8 @@
 /*
  * Setting text: shaping with HarfBuzz, breaking into lines and fitting into a box. A paragraph is
  * cut into runs of one direction (UAX 9), one script (UAX 24) and one face. Each grapheme cluster
- * is drawn in the first face that has all of its characters, and one that none has as the .notdef
- * box of the first face, and reported. Controls of direction act within their text only.
+ * is drawn in the first face that has all of its characters, and one that none has as U+FFFD of
+ * the first face, and reported. Controls of direction act within their text only.
  *
  * A fitted block is glyphs and positions only. How they are written to a page is workers/page.c's
  * affair.
@@ -27,6 +27,7 @@ struct glyph {
     uint32_t at, end;      /* the bytes of the text that it stands for, with others of the same */
     uint16_t face;         /* in the font set */
     bool is_right_to_left; /* its run; on the line its text goes on to the left of it */
+    bool is_missing;       /* it stands in for characters that no face has */
 };
 
 struct text_line {

@@ -453,9 +453,18 @@ Test(text_set, reports_what_the_face_lacks_by_code_point, .init = setup, .fini =
     cr_expect_eq(block.missing[0], 0x5C71);
     cr_expect_eq(block.missing[1], 0x1F3AB);
     cr_expect_eq(block.missing[2], 0x5C71);
-    cr_expect_eq(block.lines[0].glyphs[1].id, 0);
-    cr_expect_gt(block.lines[0].glyphs[1].advance, 0, "its box is visible");
+    cr_expect(block.lines[0].glyphs[1].is_missing && !block.lines[0].glyphs[2].is_missing);
+    cr_expect_neq(block.lines[0].glyphs[1].id, 0, "PDF/A lets no .notdef be shown");
+    cr_expect_gt(block.lines[0].glyphs[1].advance, 0, "the substitute is visible");
     cr_expect(line_is(&block.lines[0], "A\u5C71b \U0001F3AB\u5C71"));
+}
+
+Test(text_set, takes_the_substitute_itself_for_what_it_is, .init = setup, .fini = teardown)
+{
+    struct text_fit const fit = fit_one_line();
+    struct text_block const block = set("A\uFFFD?", &fit);
+
+    cr_expect_eq(block.missing_count, 0);
 }
 
 Test(text_set, reports_what_was_cut_off_too, .init = setup, .fini = teardown)
