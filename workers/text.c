@@ -122,14 +122,22 @@ static uint32_t substitute_in(hb_font_t *font)
     return glyph;
 }
 
-/* Whether a glyph that looks like the substitute is one: not where it is what the text says. */
-static bool is_substitute(struct text text, uint32_t at, uint32_t glyph, uint32_t substitute)
+static bool is_blank(struct text text, uint32_t at, uint32_t end)
 {
-    uint32_t code_point = 0;
+    return end == at + 1 && (text.data[at] == ' ' || text.data[at] == '\n');
+}
 
-    if (glyph != substitute || utf8_decode(text.data + at, text.len - at, &code_point) == 0)
-        return false;
-    return glyph == 0 || (code_point != REPLACEMENT_CHARACTER && code_point != '?');
+/*
+ * HarfBuzz gives glyph 0 for what a face lacks, after trying other spellings of it. (It does so
+ * before a variation selector even where it was told of another glyph.) The substitute moves the
+ * pen for a mark, too: two of them, or what stands beside it, would lie over each other.
+ */
+static void substitute_missing(const struct font_set *fonts, struct glyph *glyph)
+{
+    glyph->is_missing = true;
+    glyph->id = substitute_in(font_shaper(fonts, glyph->face));
+    glyph->advance = font_advance(fonts, glyph->face, glyph->id);
+    glyph->x_offset = glyph->y_offset = 0;
 }
 
 static bool is_right_to_left(const struct text_run *run)
@@ -146,7 +154,6 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
                       const struct text_run *run)
 {
     hb_buffer_t *buffer = setter->buffer;
-    hb_font_t *font = font_shaper(setter->fonts, run->face);
     unsigned flags = HB_BUFFER_FLAG_REMOVE_DEFAULT_IGNORABLES;
 
     if (run->at == 0)
@@ -163,8 +170,7 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
     hb_buffer_set_direction(buffer, is_right_to_left(run) ? HB_DIRECTION_RTL : HB_DIRECTION_LTR);
     hb_buffer_set_flags(buffer, (hb_buffer_flags_t)flags);
     hb_buffer_set_language(buffer, language);
-    hb_buffer_set_not_found_glyph(buffer, substitute_in(font));
-    hb_shape(font, buffer, NULL, 0);
+    hb_shape(font_shaper(setter->fonts, run->face), buffer, NULL, 0);
 }
 
 /* Make room for more items of an array in an arena. */
@@ -188,7 +194,6 @@ static enum status grow(struct arena *arena, void **items, size_t *items_max, si
 static enum status take_glyphs(struct text_setter *setter, const struct text_run *run,
                                struct arena *arena, struct shaped *shaped, struct error *err)
 {
-    uint32_t const substitute = hb_buffer_get_not_found_glyph(setter->buffer);
     unsigned int count;
     const hb_glyph_info_t *infos = hb_buffer_get_glyph_infos(setter->buffer, &count);
     const hb_glyph_position_t *positions = hb_buffer_get_glyph_positions(setter->buffer, &count);
@@ -203,8 +208,10 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
     if (st != ST_OK)
         return st;
     shaped->glyphs = glyphs;
-    for (unsigned int i = 0; i < count; i++)
-        shaped->glyphs[shaped->glyphs_count + i] = (struct glyph){
+    for (unsigned int i = 0; i < count; i++) {
+        struct glyph *glyph = &shaped->glyphs[shaped->glyphs_count + i];
+
+        *glyph = (struct glyph){
             .id = infos[i].codepoint,
             .advance = positions[i].x_advance,
             .x_offset = positions[i].x_offset,
@@ -212,9 +219,10 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
             .at = infos[i].cluster,
             .face = run->face,
             .is_right_to_left = is_right_to_left(run),
-            .is_missing =
-                is_substitute(shaped->text, infos[i].cluster, infos[i].codepoint, substitute),
         };
+        if (glyph->id == 0 && !is_blank(shaped->text, glyph->at, glyph->at + 1))
+            substitute_missing(setter->fonts, glyph);
+    }
     shaped->glyphs_count += count;
     return ST_OK;
 }
@@ -289,11 +297,6 @@ static void close_glyphs(const struct order *order, size_t first, size_t last, u
         else
             glyph->end = ordered(order, i + 1)->at;
     }
-}
-
-static bool is_blank(struct text text, uint32_t at, uint32_t end)
-{
-    return end == at + 1 && (text.data[at] == ' ' || text.data[at] == '\n');
 }
 
 static enum status divide_run(const struct items *items, size_t run_index, size_t first_glyph,
@@ -809,12 +812,10 @@ static size_t count_missing(const struct shaped *shaped)
     size_t count = 0;
 
     for (size_t i = 0; i < shaped->glyphs_count; i++)
-        count += shaped->glyphs[i].is_missing &&
-                 !is_blank(shaped->text, shaped->glyphs[i].at, shaped->glyphs[i].end);
+        count += shaped->glyphs[i].is_missing;
     return count;
 }
 
-/* HarfBuzz gives the substitute for what a face lacks, after trying other spellings of it. */
 static enum status find_missing(const struct fitting *fitting, struct text_block *block,
                                 struct error *err)
 {
@@ -838,7 +839,7 @@ static enum status find_missing(const struct fitting *fitting, struct text_block
         for (size_t g = 0; g < order.count; g++) {
             const struct glyph *glyph = ordered(&order, g);
 
-            if (glyph->is_missing && !is_blank(shaped->text, glyph->at, glyph->end))
+            if (glyph->is_missing)
                 utf8_decode(shaped->text.data + glyph->at, shaped->text.len - glyph->at,
                             &missing[block->missing_count++]);
         }

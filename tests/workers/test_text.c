@@ -467,6 +467,27 @@ Test(text_set, takes_the_substitute_itself_for_what_it_is, .init = setup, .fini 
     cr_expect_eq(block.missing_count, 0);
 }
 
+Test(text_set, gives_each_substitute_room_of_its_own, .init = setup, .fini = teardown)
+{
+    /* a mark; one on another missing letter; what a variation selector follows */
+    static const char *const ROWS[] = {"A\u302A", "A\u5C71\u302A", "A\u2764\uFE0F"};
+    struct text_fit const fit = fit_one_line();
+    uint32_t const id = set("\uFFFD", &fit).lines[0].glyphs[0].id;
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct text_block const block = set(ROWS[i], &fit);
+
+        cr_expect_eq(block.missing_count, block.lines[0].glyphs_count - 1, "%s", ROWS[i]);
+        for (size_t g = 1; g < block.lines[0].glyphs_count; g++) {
+            const struct glyph *glyph = &block.lines[0].glyphs[g];
+
+            cr_expect(glyph->id == id && glyph->is_missing && glyph->advance > 0 &&
+                          glyph->x_offset == 0 && glyph->y_offset == 0,
+                      "%s: %zu", ROWS[i], g);
+        }
+    }
+}
+
 Test(text_set, reports_what_was_cut_off_too, .init = setup, .fini = teardown)
 {
     struct text_fit fit = fit_one_line();
