@@ -219,8 +219,7 @@ $(RACE) $(BENCH): $(BUILD)/%: $(BUILD)/tests/%.o $(SUPPORT) $(LIBRARY)
 # Its own allocator must stand before that of the sanitizer, which is told by symbols of its own.
 $(MEMORY): $(call objects,$(MEMORY_C)) $(LIBRARY)
 	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=hb_subset_preprocess,--wrap=hb_subset_plan_create_or_fail \
-		-Wl,--wrap=hb_subset_plan_execute_or_fail -o $@ $^ $(TP_LIBS) $(LDLIBS)
+	$(LINK) -o $@ $^ $(TP_LIBS) $(LDLIBS)
 
 # With VARIANT=fuzz the fuzzer drives the target; elsewhere a plain main replays files.
 FUZZ_DRIVER := $(if $(filter fuzz,$(VARIANT)),,$(call objects,tests/fuzz/replay_main.c))

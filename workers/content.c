@@ -307,8 +307,8 @@ static int64_t rounded_quotient(int64_t value, int64_t divisor)
     return (value + (value < 0 ? -divisor / 2 : divisor / 2)) / divisor;
 }
 
-static void put_glyph(struct content *content, struct pen *pen, const struct glyph *glyph,
-                      int64_t width)
+static void put_glyph(struct content *content, const struct font_set *fonts, struct pen *pen,
+                      const struct glyph *glyph)
 {
     int64_t const target = rounded_quotient(pen->wanted + glyph->x_offset, FONT_EM / FONT_SCALE);
 
@@ -321,8 +321,8 @@ static void put_glyph(struct content *content, struct pen *pen, const struct gly
     if (!pen->is_in_code)
         put_char(content, '<');
     pen->is_in_code = true;
-    put_hex(content, glyph->id);
-    pen->actual += width;
+    put_hex(content, font_cid(fonts, glyph->face, glyph->id));
+    pen->actual += font_width(fonts, glyph->face, glyph->id);
     pen->wanted += glyph->advance;
 }
 
@@ -347,11 +347,10 @@ static void put_glyphs(struct content *content, const struct font_set *fonts, in
     put_char(content, '[');
     for (size_t i = 0; i < line->glyphs_count; i++) {
         const struct glyph *glyph = &line->glyphs[i];
-        int64_t const width = font_width(fonts, glyph->face, glyph->id);
 
         set_face(content, &pen, glyph->face, size_mpt);
         set_rise(content, &pen, glyph->y_offset, size_mpt);
-        put_glyph(content, &pen, glyph, width);
+        put_glyph(content, fonts, &pen, glyph);
     }
     end_code(content, &pen);
     put(content, "]TJ ");

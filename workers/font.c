@@ -1,32 +1,56 @@
 #include "workers/font.h"
 
+#include "workers/cff.h"
+#include "workers/sfnt.h"
+#include "workers/subset.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <hb-ot.h>
 #include <hb-subset.h>
 #include <hb.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More than planning a subset allocates. */
-enum { PLAN_BYTES = 4 << 20 };
+enum {
+    PLAN_BYTES = 4 << 20, /* more than planning a subset allocates */
+    MEMBERS_MAX = 1000,
+    WARM_UP_CHARACTERS = 16,
+    SEMI_BOLD = 600, /* OS/2 usWeightClass: from here on a face counts as bold */
+};
+
+/* What shaping takes: made once, at first use, and never changed. */
+struct shaper {
+    hb_face_t *face;
+    hb_font_t *font;
+    uint32_t *code_points; /* glyph_count of them, as of the next */
+    uint16_t *cids;        /* of CID-keyed faces; else NULL */
+};
 
 struct face {
-    hb_face_t *face;      /* as opened: for shaping */
-    hb_face_t *subsetter; /* preprocessed: for cutting */
-    hb_font_t *font;
+    const uint8_t *file; /* mapped; file_len bytes */
+    size_t file_len;
+    uint32_t member; /* of the file */
+    struct sfnt sfnt;
+    struct cff cff;
     struct font_metrics metrics;
-    int *advances; /* glyph_count of them, as of the next two */
-    uint32_t *code_points;
-    struct glyph_reach *reaches;
+    struct shaper *_Atomic shaper; /* NULL until it is first asked for */
+};
+
+struct digest {
+    uint8_t bytes[SHA256_BYTES];
 };
 
 struct font_set {
     size_t count;
-    struct face faces[];
+    struct face *faces;          /* count of them */
+    struct digest *_Atomic hash; /* NULL until it is first asked for */
 };
 
 void font_memory_watch(void)
@@ -48,40 +72,102 @@ static enum status open_error(const char *path, struct error *err)
     return error_set(err, st, "font %s: %s", path, strerrordesc_np(errno));
 }
 
-static enum status check_file(const char *path, struct error *err)
+/* "FILE#N" names a member of a collection; without "#N" it is the first. */
+static enum status split_path(const char *path, char file[PATH_MAX], uint32_t *member,
+                              struct error *err)
+{
+    const char *mark = strrchr(path, '#');
+    size_t len = strlen(path);
+    uint32_t number = 0;
+    bool has_member = mark != NULL && mark[1] != '\0';
+
+    for (const char *c = mark; has_member && *++c != '\0';) {
+        has_member = *c >= '0' && *c <= '9' && number < MEMBERS_MAX;
+        number = number * 10 + (uint32_t)(*c - '0');
+    }
+    if (has_member)
+        len = (size_t)(mark - path);
+    if (len >= PATH_MAX)
+        return error_set(err, ST_INVALID, "font %s: the path is too long", path);
+    memcpy(file, path, len);
+    file[len] = '\0';
+    *member = has_member ? number : 0;
+    return ST_OK;
+}
+
+static enum status check_file(const char *path, int fd, struct face *face, struct error *err)
 {
     struct stat info;
 
-    if (stat(path, &info) != 0)
+    if (fstat(fd, &info) != 0)
         return open_error(path, err);
     if (!S_ISREG(info.st_mode))
         return error_set(err, ST_INVALID, "font %s: not a file", path);
     if (info.st_size > FONT_FILE_BYTES_MAX)
         return error_set(err, ST_TOO_LARGE, "font %s: over %d bytes", path, FONT_FILE_BYTES_MAX);
+    if (info.st_size == 0)
+        return error_set(err, ST_INVALID, "font %s: not an OpenType font", path);
+    face->file_len = (size_t)info.st_size;
     return ST_OK;
 }
 
-static enum status face_read(struct face *face, const char *path, struct error *err)
+static enum status map_file(const char *path, const char *file, struct face *face,
+                            struct error *err)
 {
-    hb_blob_t *blob;
-    enum status st = check_file(path, err);
+    int const fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    void *mapped;
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
-    errno = 0;
-    blob = hb_blob_create_from_file_or_fail(path); /* mapped, not read */
-    if (blob == NULL)
+    if (fd < 0)
         return open_error(path, err);
-    if (hb_face_count(blob) == 0) {
-        hb_blob_destroy(blob);
-        return error_set(err, ST_INVALID, "font %s: not an OpenType font", path);
+    st = check_file(path, fd, face, err);
+    if (st == ST_OK) {
+        mapped = mmap(NULL, face->file_len, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (mapped != MAP_FAILED)
+            face->file = mapped;
+        else
+            st = open_error(path, err);
     }
-    face->face = hb_face_create(blob, 0);
-    hb_blob_destroy(blob);
-    return ST_OK;
+    (void)close(fd);
+    return st;
+}
+
+static enum status read_tables(const char *path, struct face *face, struct error *err)
+{
+    uint32_t const count = sfnt_faces_count(face->file, face->file_len);
+    struct error fault = {0};
+    enum status st;
+
+    if (count == 0)
+        return error_set(err, ST_INVALID, "font %s: not an OpenType font", path);
+    if (face->member >= count)
+        return error_set(err, ST_INVALID, "font %s: the file has %u faces, from #0 on", path,
+                         count);
+    st = sfnt_open(face->file, face->file_len, face->member, &face->sfnt, &fault);
+    if (st == ST_OK && face->sfnt.cff.len > 0)
+        st = cff_open(face->sfnt.cff, &face->cff, &fault);
+    return st == ST_OK ? ST_OK : error_set(err, st, "font %s: %s", path, fault.text);
 }
 
 /* ---- what is known of a face ---- */
+
+static hb_face_t *hb_face_new(const struct face *face)
+{
+    hb_blob_t *blob = hb_blob_create((const char *)face->file, (unsigned)face->file_len,
+                                     HB_MEMORY_MODE_READONLY, NULL, NULL);
+    hb_face_t *made = hb_face_create(blob, face->member);
+
+    hb_blob_destroy(blob);
+    return made;
+}
+
+static hb_font_t *hb_font_new(hb_face_t *face)
+{
+    hb_font_t *font = hb_font_create(face);
+
+    hb_font_set_scale(font, FONT_EM, FONT_EM);
+    return font;
+}
 
 /* From units of an em to thousandths of it. */
 static int to_scale(int units, int64_t em)
@@ -91,259 +177,91 @@ static int to_scale(int units, int64_t em)
     return (int)(scaled / (2 * em));
 }
 
-static int metric(const struct face *face, hb_ot_metrics_tag_t tag)
+static int metric(hb_font_t *font, hb_ot_metrics_tag_t tag)
 {
     hb_position_t units = 0;
 
-    hb_ot_metrics_get_position_with_fallback(face->font, tag, &units);
+    hb_ot_metrics_get_position_with_fallback(font, tag, &units);
     return to_scale(units, FONT_EM);
 }
 
 /* PostScript names of fonts hold letters, digits and '-' in practice; anything else is left out, so
  * that the name is a plain PDF name. */
-static void read_name(struct face *face)
+static void read_name(hb_face_t *face, struct font_metrics *metrics)
 {
     char name[64] = "";
     unsigned int size = sizeof name;
     size_t len = 0;
 
-    hb_ot_name_get_utf8(face->face, HB_OT_NAME_ID_POSTSCRIPT_NAME, HB_LANGUAGE_INVALID, &size,
-                        name);
+    hb_ot_name_get_utf8(face, HB_OT_NAME_ID_POSTSCRIPT_NAME, HB_LANGUAGE_INVALID, &size, name);
     for (const char *c = name; *c != '\0'; c++) {
         bool const is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
                               (*c >= '0' && *c <= '9') || *c == '-';
         if (is_plain)
-            face->metrics.postscript_name[len++] = *c;
+            metrics->postscript_name[len++] = *c;
     }
     if (len == 0)
-        memcpy(face->metrics.postscript_name, "Font", sizeof "Font");
+        memcpy(metrics->postscript_name, "Font", sizeof "Font");
 }
 
-static unsigned u16_at(const char *data, size_t offset)
+/* With a font of HarfBuzz's that is used for nothing else. */
+static void read_metrics(const struct sfnt *sfnt, hb_font_t *font, struct font_metrics *metrics)
 {
-    const unsigned char *bytes = (const unsigned char *)data + offset;
-
-    return (unsigned)bytes[0] << 8 | bytes[1];
-}
-
-static uint32_t u32_at(const char *data, size_t offset)
-{
-    return (uint32_t)u16_at(data, offset) << 16 | u16_at(data, offset + 2);
-}
-
-/* The union of all glyph boxes, from the head table (OpenType: bytes 36 to 43). */
-static void read_bbox(struct face *face)
-{
-    hb_blob_t *head = hb_face_reference_table(face->face, HB_TAG('h', 'e', 'a', 'd'));
-    unsigned int len;
-    const char *data = hb_blob_get_data(head, &len);
-
-    for (size_t i = 0; i < 4 && len >= 44; i++)
-        face->metrics.bbox[i] =
-            to_scale((int16_t)u16_at(data, 36 + 2 * i), face->metrics.units_per_em);
-    hb_blob_destroy(head);
-}
-
-static void read_metrics(struct face *face)
-{
-    float const weight = hb_style_get_value(face->font, HB_STYLE_TAG_WEIGHT);
-    struct font_metrics *metrics = &face->metrics;
-
-    metrics->ascent = metric(face, HB_OT_METRICS_TAG_HORIZONTAL_ASCENDER);
-    metrics->descent = metric(face, HB_OT_METRICS_TAG_HORIZONTAL_DESCENDER);
-    metrics->cap_height = metric(face, HB_OT_METRICS_TAG_CAP_HEIGHT);
-    metrics->x_height = metric(face, HB_OT_METRICS_TAG_X_HEIGHT);
-    metrics->italic_angle = (int)hb_style_get_value(face->font, HB_STYLE_TAG_SLANT_ANGLE);
-    metrics->weight = weight >= 600.0F ? FONT_BOLD : FONT_REGULAR;
+    metrics->units_per_em = sfnt->units_per_em;
+    metrics->glyph_count = sfnt->glyph_count;
+    metrics->outlines = sfnt->cff.len > 0 ? FONT_CFF : FONT_GLYF;
+    metrics->ascent = metric(font, HB_OT_METRICS_TAG_HORIZONTAL_ASCENDER);
+    metrics->descent = metric(font, HB_OT_METRICS_TAG_HORIZONTAL_DESCENDER);
+    metrics->cap_height = metric(font, HB_OT_METRICS_TAG_CAP_HEIGHT);
+    metrics->x_height = metric(font, HB_OT_METRICS_TAG_X_HEIGHT);
+    metrics->italic_angle = (int)hb_style_get_value(font, HB_STYLE_TAG_SLANT_ANGLE);
+    metrics->weight = hb_style_get_value(font, HB_STYLE_TAG_WEIGHT) >= (float)SEMI_BOLD
+                          ? FONT_BOLD
+                          : FONT_REGULAR;
     metrics->stem_v =
         metrics->weight == FONT_BOLD ? 140 : 80; /* no table holds it; viewers guess so too */
-    read_bbox(face);
-    read_name(face);
-}
-
-static void read_glyph(struct face *face, uint32_t glyph)
-{
-    hb_glyph_extents_t extents;
-
-    face->advances[glyph] = hb_font_get_glyph_h_advance(face->font, glyph);
-    if (hb_font_get_glyph_extents(face->font, glyph, &extents))
-        face->reaches[glyph] = (struct glyph_reach){
-            .top = extents.y_bearing,
-            .bottom = extents.y_bearing + extents.height, /* the height is negative */
-        };
-}
-
-static enum status read_glyphs(struct face *face, struct error *err)
-{
-    uint32_t const count = face->metrics.glyph_count;
-    hb_set_t *characters = hb_set_create();
-    hb_codepoint_t character = HB_SET_VALUE_INVALID;
-    bool is_complete;
-
-    face->advances = calloc(count, sizeof *face->advances);
-    face->code_points = calloc(count, sizeof *face->code_points);
-    face->reaches = calloc(count, sizeof *face->reaches);
-    hb_face_collect_unicodes(face->face, characters);
-    is_complete = face->advances != NULL && face->code_points != NULL && face->reaches != NULL &&
-                  hb_set_allocation_successful(characters);
-    for (uint32_t glyph = 0; is_complete && glyph < count; glyph++)
-        read_glyph(face, glyph);
-    while (is_complete && hb_set_next(characters, &character)) {
-        hb_codepoint_t glyph;
-
-        if (hb_font_get_nominal_glyph(face->font, character, &glyph) && glyph < count &&
-            face->code_points[glyph] == 0)
-            face->code_points[glyph] = character;
-    }
-    hb_set_destroy(characters);
-    return is_complete ? ST_OK : error_set(err, ST_NO_MEMORY, "the glyphs of a font");
-}
-
-static bool has_table(const struct face *face, hb_tag_t tag)
-{
-    hb_blob_t *table = hb_face_reference_table(face->face, tag);
-    bool const has = hb_blob_get_length(table) > 0;
-
-    hb_blob_destroy(table);
-    return has;
-}
-
-/* HarfBuzz reads a file cut short as one whose last glyphs are blank. (OpenType: the table
- * directory has 12 bytes and 16 a table, offset and length at their bytes 8 and 12.) */
-static bool is_whole(const struct face *face)
-{
-    enum { HEAD_BYTES = 12, RECORD_BYTES = 16 };
-    hb_blob_t *file = hb_face_reference_blob(face->face);
-    unsigned int len;
-    const char *data = hb_blob_get_data(file, &len);
-    bool is_whole = len >= HEAD_BYTES && len >= HEAD_BYTES + u16_at(data, 4) * RECORD_BYTES;
-
-    for (size_t i = 0; is_whole && i < u16_at(data, 4); i++) {
-        size_t const record = HEAD_BYTES + i * RECORD_BYTES;
-
-        is_whole = u32_at(data, record + 8) <= len &&
-                   u32_at(data, record + 12) <= len - u32_at(data, record + 8);
-    }
-    hb_blob_destroy(file);
-    return is_whole;
-}
-
-/* What a TrueType face cannot do without (OpenType, required tables). */
-static enum status check_tables(const struct face *face, const char *path, struct error *err)
-{
-    static const char TABLES[][5] = {"cmap", "head", "hhea", "hmtx", "loca", "maxp"};
-
-    if (!has_table(face, HB_TAG('g', 'l', 'y', 'f')))
-        return error_set(err, ST_INVALID, "font %s: has no TrueType outlines (table glyf)", path);
-    for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++)
-        if (!has_table(face, hb_tag_from_string(TABLES[i], 4)))
-            return error_set(err, ST_INVALID, "font %s: has no table %s", path, TABLES[i]);
-    if (!is_whole(face))
-        return error_set(err, ST_INVALID, "font %s: is cut short", path);
-    return ST_OK;
-}
-
-/*
- * HarfBuzz 6.0 may crash where memory ends while it plans a subset: it frees what it never got. So
- * it is not let in there with less than a plan takes. Other threads may still take that first.
- */
-static bool has_room_for_plan(void)
-{
-    void *volatile room = malloc(PLAN_BYTES);
-    bool const has_room = room != NULL;
-
-    free(room);
-    return has_room;
-}
-
-/* HarfBuzz 6.0 hands the face itself back when it could not, and then without a reference. */
-static hb_face_t *preprocess(hb_face_t *face)
-{
-    hb_face_t *made = hb_subset_preprocess(face);
-
-    return made == face ? hb_face_reference(face) : made;
+    for (size_t i = 0; i < 4; i++) /* the union of all glyph boxes: head, bytes 36 to 43 */
+        metrics->bbox[i] = to_scale(sfnt_i16(sfnt->head.data + 36 + 2 * i), sfnt->units_per_em);
+    read_name(hb_font_get_face(font), metrics);
 }
 
 static enum status face_open(struct face *face, const char *path, struct error *err)
 {
-    enum status st = face_read(face, path, err);
+    char file[PATH_MAX];
+    enum status st = split_path(path, file, &face->member, err);
+    hb_face_t *hb_face;
+    hb_font_t *hb_font;
 
-    if (st != ST_OK)
-        return st;
-    st = check_tables(face, path, err);
-    if (st != ST_OK)
-        return st;
-    face->metrics.units_per_em = hb_face_get_upem(face->face);
-    face->metrics.glyph_count = hb_face_get_glyph_count(face->face);
-    if (face->metrics.glyph_count == 0 || face->metrics.glyph_count > FONT_GLYPHS_MAX)
-        return error_set(err, ST_INVALID, "font %s: %u glyphs; 1 to %d can be used", path,
-                         face->metrics.glyph_count, FONT_GLYPHS_MAX);
-    face->font = hb_font_create(face->face);
-    if (face->font == hb_font_get_empty())
-        return error_set(err, ST_NO_MEMORY, "font %s", path);
-    hb_font_set_scale(face->font, FONT_EM, FONT_EM);
-    read_metrics(face);
-    st = read_glyphs(face, err);
-    if (st == ST_OK && !has_room_for_plan())
-        st = error_set(err, ST_NO_MEMORY, "font %s", path);
-    if (st != ST_OK)
-        return st;
-    face->subsetter = preprocess(face->face);
-    hb_face_make_immutable(face->face);
-    hb_font_make_immutable(face->font);
-    return ST_OK;
-}
-
-/*
- * Shape and cut once, for nothing: HarfBuzz makes what it needs of a face's tables at first use,
- * and where that fails for want of memory it takes them for empty from then on. Later jobs must not
- * be set in such a face.
- */
-static enum status warm_up(const struct font_set *set, size_t face, struct error *err)
-{
-    struct glyph_set glyphs = {0};
-    struct bytes file = {0};
-    hb_buffer_t *buffer = hb_buffer_create();
-    enum status st = glyph_set_init(&glyphs, set, face, err);
-
-    hb_buffer_add_utf8(buffer, "Aa", 2, 0, 2);
-    hb_buffer_guess_segment_properties(buffer);
-    hb_shape(set->faces[face].font, buffer, NULL, 0);
-    hb_buffer_destroy(buffer);
     if (st == ST_OK)
-        st = font_subset(set, face, &glyphs, &file, err);
-    bytes_clear(&file);
-    glyph_set_clear(&glyphs);
-    return st;
-}
-
-static enum status face_make_ready(struct font_set *set, size_t face, const char *path,
-                                   struct error *err)
-{
-    enum status st;
-
+        st = map_file(path, file, face, err);
+    if (st == ST_OK)
+        st = read_tables(path, face, err);
+    if (st != ST_OK)
+        return st;
     font_memory_watch();
-    st = face_open(&set->faces[face], path, err);
-    if (font_memory_has_ended())
-        return error_set(err, ST_NO_MEMORY, "font %s", path);
-    if (st == ST_OK)
-        st = warm_up(set, face, err);
-    return font_memory_has_ended() ? error_set(err, ST_NO_MEMORY, "font %s", path) : st;
+    hb_face = hb_face_new(face);
+    hb_font = hb_font_new(hb_face);
+    read_metrics(&face->sfnt, hb_font, &face->metrics);
+    hb_font_destroy(hb_font);
+    hb_face_destroy(hb_face);
+    return font_memory_has_ended() ? error_set(err, ST_NO_MEMORY, "font %s", path) : ST_OK;
 }
 
 enum status font_set_open(const char *const *paths, size_t count, struct font_set **set,
                           struct error *err)
 {
-    struct font_set *made;
+    struct font_set *made = calloc(1, sizeof *made);
     enum status st = ST_OK;
 
     assert(count >= 1 && count <= FONT_FACES_MAX);
-    made = calloc(1, sizeof *made + count * sizeof made->faces[0]);
-    if (made == NULL)
-        return error_set(err, ST_NO_MEMORY, "the font set");
-    made->count = count;
+    if (made != NULL)
+        made->faces = calloc(count, sizeof *made->faces);
+    if (made == NULL || made->faces == NULL)
+        st = error_set(err, ST_NO_MEMORY, "the font set");
+    else
+        made->count = count;
     for (size_t i = 0; i < count && st == ST_OK; i++)
-        st = face_make_ready(made, i, paths[i], err);
+        st = face_open(&made->faces[i], paths[i], err);
     if (st == ST_OK)
         *set = made;
     else
@@ -351,23 +269,156 @@ enum status font_set_open(const char *const *paths, size_t count, struct font_se
     return st;
 }
 
+/* ---- shapers ---- */
+
+static void shaper_free(struct shaper **shaper)
+{
+    if (*shaper == NULL)
+        return;
+    hb_font_destroy((*shaper)->font);
+    hb_face_destroy((*shaper)->face);
+    free((*shaper)->code_points);
+    free((*shaper)->cids);
+    free(*shaper);
+    *shaper = NULL;
+}
+
+/* Some characters of the face, from all over its map. */
+static void add_samples(const struct face *face, const struct shaper *shaper, hb_buffer_t *buffer)
+{
+    uint32_t const step = face->sfnt.glyph_count / WARM_UP_CHARACTERS + 1;
+
+    for (uint32_t glyph = 0; glyph < face->sfnt.glyph_count; glyph += step)
+        if (shaper->code_points[glyph] != 0)
+            hb_buffer_add(buffer, shaper->code_points[glyph], glyph);
+}
+
+/*
+ * Shape and measure once, for nothing: HarfBuzz makes what it needs of a face's tables at first
+ * use, and where that fails for want of memory it takes them for empty from then on. Texts must not
+ * be set in such a face.
+ */
+static void warm_up(const struct face *face, const struct shaper *shaper)
+{
+    hb_buffer_t *buffer = hb_buffer_create();
+    hb_glyph_extents_t extents;
+
+    hb_buffer_set_content_type(buffer, HB_BUFFER_CONTENT_TYPE_UNICODE);
+    add_samples(face, shaper, buffer);
+    hb_buffer_guess_segment_properties(buffer);
+    hb_shape(shaper->font, buffer, NULL, 0);
+    hb_buffer_destroy(buffer);
+    (void)hb_font_get_glyph_extents(shaper->font, 0, &extents);
+}
+
+static struct shaper *shaper_new(const struct face *face)
+{
+    int const watched = errno;
+    struct shaper *made = calloc(1, sizeof *made);
+
+    if (made == NULL)
+        return NULL;
+    font_memory_watch();
+    made->face = hb_face_new(face);
+    made->font = hb_font_new(made->face);
+    made->code_points = calloc(face->sfnt.glyph_count, sizeof *made->code_points);
+    if (face->cff.is_cid_keyed)
+        made->cids = calloc(face->sfnt.glyph_count, sizeof *made->cids);
+    if (made->code_points != NULL)
+        sfnt_characters(&face->sfnt, made->code_points);
+    if (made->cids != NULL)
+        cff_cids(&face->cff, face->sfnt.glyph_count, made->cids);
+    if (made->code_points != NULL)
+        warm_up(face, made);
+    hb_face_make_immutable(made->face);
+    hb_font_make_immutable(made->font);
+    if (font_memory_has_ended())
+        shaper_free(&made);
+    else
+        errno = watched;
+    return made;
+}
+
+/* Two threads may both make one: the first to be done is heard. */
+static struct shaper *shaper_of(struct face *face)
+{
+    struct shaper *present = atomic_load_explicit(&face->shaper, memory_order_acquire);
+    struct shaper *made;
+
+    if (present != NULL)
+        return present;
+    made = shaper_new(face);
+    if (made != NULL && !atomic_compare_exchange_strong(&face->shaper, &present, made)) {
+        shaper_free(&made);
+        return present;
+    }
+    return made;
+}
+
+static void face_close(struct face *face)
+{
+    struct shaper *shaper = atomic_load(&face->shaper);
+
+    shaper_free(&shaper);
+    if (face->file != NULL)
+        (void)munmap((void *)(uintptr_t)face->file, face->file_len);
+}
+
 void font_set_free(struct font_set **set)
 {
     if (*set == NULL)
         return;
-    for (size_t i = 0; i < (*set)->count; i++) {
-        struct face *face = &(*set)->faces[i];
-
-        hb_font_destroy(face->font);
-        hb_face_destroy(face->subsetter);
-        hb_face_destroy(face->face);
-        free(face->advances);
-        free(face->code_points);
-        free(face->reaches);
-    }
+    for (size_t i = 0; i < (*set)->count; i++)
+        face_close(&(*set)->faces[i]);
+    free((*set)->faces);
+    free(atomic_load(&(*set)->hash));
     free(*set);
     *set = NULL;
 }
+
+/* ---- the set's hash ---- */
+
+static enum status hash_faces(const struct font_set *set, struct digest *hash, struct error *err)
+{
+    struct {
+        struct digest file;
+        uint8_t member[4]; /* big-endian: the hash is the same on every machine */
+    } records[FONT_FACES_MAX];
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < set->count && st == ST_OK; i++) {
+        const struct face *face = &set->faces[i];
+
+        for (int byte = 0; byte < 4; byte++)
+            records[i].member[byte] = (uint8_t)(face->member >> (24 - 8 * byte));
+        st = sign_sha256(face->file, face->file_len, records[i].file.bytes, err);
+    }
+    return st == ST_OK ? sign_sha256(records, set->count * sizeof *records, hash->bytes, err) : st;
+}
+
+enum status font_set_hash(const struct font_set *set, uint8_t hash[SHA256_BYTES], struct error *err)
+{
+    struct font_set *kept = (struct font_set *)(uintptr_t)set; /* what is kept here never changes */
+    struct digest *present = atomic_load_explicit(&kept->hash, memory_order_acquire);
+    struct digest *made;
+    enum status st;
+
+    if (present != NULL) {
+        memcpy(hash, present->bytes, SHA256_BYTES);
+        return ST_OK;
+    }
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return error_set(err, ST_NO_MEMORY, "the hash of the fonts");
+    st = hash_faces(set, made, err);
+    if (st == ST_OK)
+        memcpy(hash, made->bytes, SHA256_BYTES);
+    if (st != ST_OK || !atomic_compare_exchange_strong(&kept->hash, &present, made))
+        free(made);
+    return st;
+}
+
+/* ---- asking ---- */
 
 size_t font_set_faces_count(const struct font_set *set)
 {
@@ -382,10 +433,19 @@ size_t font_set_face(const struct font_set *set, enum font_weight weight)
     return 0;
 }
 
-static const struct face *face_at(const struct font_set *set, size_t face)
+static struct face *face_at(const struct font_set *set, size_t face)
 {
     assert(face < set->count);
     return &set->faces[face];
+}
+
+static const struct shaper *made_shaper(const struct font_set *set, size_t face)
+{
+    const struct shaper *shaper =
+        atomic_load_explicit(&face_at(set, face)->shaper, memory_order_acquire);
+
+    assert(shaper != NULL);
+    return shaper;
 }
 
 const struct font_metrics *font_metrics(const struct font_set *set, size_t face)
@@ -395,15 +455,22 @@ const struct font_metrics *font_metrics(const struct font_set *set, size_t face)
 
 bool font_has(const struct font_set *set, size_t face, uint32_t code_point)
 {
-    hb_codepoint_t glyph;
+    return sfnt_glyph(&face_at(set, face)->sfnt, code_point) != 0;
+}
 
-    return hb_font_get_nominal_glyph(face_at(set, face)->font, code_point, &glyph);
+/* From units of the face's em to FONT_EM. */
+static int32_t to_em(const struct sfnt *sfnt, int64_t units)
+{
+    int64_t const em = sfnt->units_per_em;
+
+    return (int32_t)((units * FONT_EM * 2 + (units < 0 ? -em : em)) / (2 * em));
 }
 
 int font_advance(const struct font_set *set, size_t face, uint32_t glyph)
 {
-    assert(glyph < face_at(set, face)->metrics.glyph_count);
-    return face_at(set, face)->advances[glyph];
+    const struct sfnt *sfnt = &face_at(set, face)->sfnt;
+
+    return to_em(sfnt, sfnt_advance(sfnt, glyph));
 }
 
 int font_width(const struct font_set *set, size_t face, uint32_t glyph)
@@ -413,19 +480,49 @@ int font_width(const struct font_set *set, size_t face, uint32_t glyph)
 
 uint32_t font_code_point(const struct font_set *set, size_t face, uint32_t glyph)
 {
-    assert(glyph < face_at(set, face)->metrics.glyph_count);
-    return face_at(set, face)->code_points[glyph];
+    assert(glyph < font_metrics(set, face)->glyph_count);
+    return made_shaper(set, face)->code_points[glyph];
+}
+
+uint32_t font_cid(const struct font_set *set, size_t face, uint32_t glyph)
+{
+    assert(glyph < font_metrics(set, face)->glyph_count);
+    return face_at(set, face)->cff.is_cid_keyed ? made_shaper(set, face)->cids[glyph] : glyph;
+}
+
+static struct glyph_reach reach_of_compact(hb_font_t *font, uint32_t glyph)
+{
+    hb_glyph_extents_t extents;
+
+    if (!hb_font_get_glyph_extents(font, glyph, &extents))
+        return (struct glyph_reach){0};
+    return (struct glyph_reach){
+        .top = extents.y_bearing,
+        .bottom = extents.y_bearing + extents.height, /* the height is negative */
+    };
 }
 
 struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t glyph)
 {
-    assert(glyph < face_at(set, face)->metrics.glyph_count);
-    return face_at(set, face)->reaches[glyph];
+    const struct sfnt *sfnt = &face_at(set, face)->sfnt;
+    struct sfnt_part outline = {0};
+
+    assert(glyph < sfnt->glyph_count);
+    if (sfnt->cff.len > 0)
+        return reach_of_compact(made_shaper(set, face)->font, glyph);
+    if (!sfnt_outline(sfnt, glyph, &outline) || outline.len == 0)
+        return (struct glyph_reach){0};
+    return (struct glyph_reach){
+        .top = to_em(sfnt, sfnt_i16(outline.data + 8)), /* yMax and yMin of the glyph's header */
+        .bottom = to_em(sfnt, sfnt_i16(outline.data + 4)),
+    };
 }
 
 struct hb_font_t *font_shaper(const struct font_set *set, size_t face)
 {
-    return face_at(set, face)->font;
+    struct shaper *shaper = shaper_of(face_at(set, face));
+
+    return shaper != NULL ? shaper->font : NULL;
 }
 
 /* ---- sets of glyphs ---- */
@@ -459,6 +556,19 @@ bool glyph_set_has(const struct glyph_set *glyphs, uint32_t glyph)
     return glyph / 64 < glyphs->words_count && (glyphs->words[glyph / 64] >> (glyph % 64)) & 1;
 }
 
+bool glyph_set_next(const struct glyph_set *glyphs, uint32_t *glyph)
+{
+    size_t word = *glyph / 64;
+    uint64_t bits =
+        word < glyphs->words_count ? glyphs->words[word] & ~UINT64_C(0) << *glyph % 64 : 0;
+
+    while (bits == 0 && ++word < glyphs->words_count)
+        bits = glyphs->words[word];
+    if (bits != 0)
+        *glyph = (uint32_t)(word * 64) + (uint32_t)__builtin_ctzll(bits);
+    return bits != 0;
+}
+
 bool glyph_set_is_empty(const struct glyph_set *glyphs)
 {
     for (size_t i = 0; i < glyphs->words_count; i++)
@@ -474,18 +584,32 @@ void glyph_set_unite(struct glyph_set *dst, const struct glyph_set *src)
         dst->words[i] |= src->words[i];
 }
 
-/* ---- subsets ---- */
+/* ---- subsets with HarfBuzz: compact outlines ---- */
 
-/* A PDF viewer reads outlines and metrics only; with GSUB gone, no alternates are pulled in. */
+/* Of the face only the table CFF is used; with GSUB gone, no alternates are pulled in. */
 static const hb_tag_t DROPPED_TABLES[] = {
     HB_TAG('G', 'S', 'U', 'B'), HB_TAG('G', 'P', 'O', 'S'), HB_TAG('G', 'D', 'E', 'F'),
     HB_TAG('c', 'm', 'a', 'p'), HB_TAG('n', 'a', 'm', 'e'), HB_TAG('O', 'S', '/', '2'),
     HB_TAG('p', 'o', 's', 't'), HB_TAG('D', 'S', 'I', 'G'), HB_TAG('g', 'a', 's', 'p'),
-    HB_TAG('k', 'e', 'r', 'n'), HB_TAG('h', 'd', 'm', 'x'), HB_TAG('V', 'D', 'M', 'X'),
-    HB_TAG('L', 'T', 'S', 'H'), HB_TAG('S', 'T', 'A', 'T'), HB_TAG('M', 'A', 'T', 'H'),
+    HB_TAG('k', 'e', 'r', 'n'), HB_TAG('V', 'O', 'R', 'G'), HB_TAG('v', 'h', 'e', 'a'),
+    HB_TAG('v', 'm', 't', 'x'), HB_TAG('B', 'A', 'S', 'E'), HB_TAG('M', 'A', 'T', 'H'),
 };
 
-static hb_subset_input_t *input_from_glyphs(const struct glyph_set *glyphs)
+/*
+ * HarfBuzz 6.0 may crash where memory ends while it plans a subset: it frees what it never got. So
+ * it is not let in there with less than a plan takes. Other threads may still take that first.
+ */
+static bool has_room_for_plan(void)
+{
+    void *volatile room = malloc(PLAN_BYTES);
+    bool const has_room = room != NULL;
+
+    free(room);
+    return has_room;
+}
+
+/* A CID-keyed face is packed, since its glyphs' CIDs go along. */
+static hb_subset_input_t *input_from_glyphs(const struct glyph_set *glyphs, bool is_cid_keyed)
 {
     hb_subset_input_t *input = hb_subset_input_create_or_fail();
     hb_set_t *wanted;
@@ -493,16 +617,15 @@ static hb_subset_input_t *input_from_glyphs(const struct glyph_set *glyphs)
 
     if (input == NULL)
         return NULL;
-    hb_subset_input_set_flags(input, HB_SUBSET_FLAGS_NO_HINTING | HB_SUBSET_FLAGS_RETAIN_GIDS |
-                                         HB_SUBSET_FLAGS_NOTDEF_OUTLINE);
+    hb_subset_input_set_flags(input, HB_SUBSET_FLAGS_NO_HINTING | HB_SUBSET_FLAGS_NOTDEF_OUTLINE |
+                                         (is_cid_keyed ? 0U : HB_SUBSET_FLAGS_RETAIN_GIDS));
     dropped = hb_subset_input_set(input, HB_SUBSET_SETS_DROP_TABLE_TAG);
     for (size_t i = 0; i < sizeof DROPPED_TABLES / sizeof *DROPPED_TABLES; i++)
         hb_set_add(dropped, DROPPED_TABLES[i]);
     wanted = hb_subset_input_glyph_set(input);
     hb_set_add(wanted, 0);
-    for (size_t word = 0; word < glyphs->words_count; word++)
-        for (uint64_t bits = glyphs->words[word]; bits != 0; bits &= bits - 1)
-            hb_set_add(wanted, (hb_codepoint_t)(word * 64 + (size_t)__builtin_ctzll(bits)));
+    for (uint32_t glyph = 0; glyph_set_next(glyphs, &glyph); glyph++)
+        hb_set_add(wanted, glyph);
     if (!hb_set_allocation_successful(wanted) || !hb_set_allocation_successful(dropped)) {
         hb_subset_input_destroy(input);
         return NULL;
@@ -519,40 +642,37 @@ static void widen_by_plan(struct glyph_set *glyphs, const hb_subset_plan_t *plan
             glyph_set_add(glyphs, glyph);
 }
 
-static enum status bytes_from_face(hb_face_t *face, struct bytes *file, struct error *err)
+static enum status append_cff(hb_face_t *face, struct bytes *file, struct error *err)
 {
-    hb_blob_t *blob = hb_face_reference_blob(face);
+    hb_blob_t *table = hb_face_reference_table(face, HB_TAG('C', 'F', 'F', ' '));
     unsigned int len;
-    const char *data = hb_blob_get_data(blob, &len);
+    const char *data = hb_blob_get_data(table, &len);
     enum status st = len > 0 ? bytes_append(file, data, len, err)
-                             : error_set(err, ST_NO_MEMORY, "a font subset");
+                             : error_set(err, ST_LIBRARY, "HarfBuzz made no table CFF");
 
-    hb_blob_destroy(blob);
+    hb_blob_destroy(table);
     return st;
 }
 
-enum status font_subset(const struct font_set *set, size_t face, struct glyph_set *glyphs,
-                        struct bytes *file, struct error *err)
+static enum status subset_compact(const struct face *face, const struct shaper *shaper,
+                                  struct glyph_set *glyphs, struct bytes *file, struct error *err)
 {
-    const struct face *from = face_at(set, face);
     hb_subset_input_t *input;
     hb_subset_plan_t *plan = NULL;
     hb_face_t *cut = NULL;
     enum status st;
 
-    assert(file->len == 0);
     font_memory_watch();
-    input = has_room_for_plan() ? input_from_glyphs(glyphs) : NULL;
+    input = has_room_for_plan() ? input_from_glyphs(glyphs, face->cff.is_cid_keyed) : NULL;
     if (input != NULL)
-        plan = hb_subset_plan_create_or_fail(from->subsetter, input);
+        plan = hb_subset_plan_create_or_fail(shaper->face, input);
     if (plan != NULL)
         cut = hb_subset_plan_execute_or_fail(plan);
     if (cut == NULL) {
-        st = error_set(err, input == NULL ? ST_NO_MEMORY : ST_LIBRARY, "a subset of font %s",
-                       from->metrics.postscript_name);
+        st = error_set(err, input == NULL ? ST_NO_MEMORY : ST_LIBRARY, "HarfBuzz made no subset");
     } else {
         widen_by_plan(glyphs, plan);
-        st = bytes_from_face(cut, file, err);
+        st = append_cff(cut, file, err);
     }
     hb_face_destroy(cut);
     if (plan != NULL)
@@ -560,8 +680,24 @@ enum status font_subset(const struct font_set *set, size_t face, struct glyph_se
     if (input != NULL)
         hb_subset_input_destroy(input);
     if (font_memory_has_ended())
-        st = error_set(err, ST_NO_MEMORY, "a subset of font %s", from->metrics.postscript_name);
+        st = error_set(err, ST_NO_MEMORY, "a font subset");
     if (st != ST_OK)
         bytes_clear(file);
     return st;
+}
+
+enum status font_subset(const struct font_set *set, size_t face, struct glyph_set *glyphs,
+                        struct bytes *file, struct error *err)
+{
+    const struct face *from = face_at(set, face);
+    struct error fault = {0};
+    enum status st;
+
+    assert(file->capacity == 0);
+    st = from->sfnt.cff.len == 0
+             ? subset_outlines(&from->sfnt, glyphs, file, &fault)
+             : subset_compact(from, made_shaper(set, face), glyphs, file, &fault);
+    if (st != ST_OK)
+        return error_set(err, st, "font %s: %s", from->metrics.postscript_name, fault.text);
+    return ST_OK;
 }

@@ -21,6 +21,8 @@ enum {
     POOL_NODE_BYTES = 1 << 16,
     BYTES_PER_OBJECT = 192, /* at most: the frame of an object, its keys and its line in the xref */
     BYTES_PER_KID = 12,
+    WIDTH_BYTES = 16, /* at most: a CID, a width and their delimiters */
+    CIDS_MAX = 65536,
     LINE_BYTES_MAX = 512,
     DOCUMENT_BYTES_MAX = INT32_MAX,
     PROFILE_CURVE_POINTS = 1024,
@@ -444,23 +446,28 @@ static void make_name(const struct composition *composition, size_t font, struct
              metrics_of(composition, font)->postscript_name);
 }
 
-/* A bit for each glyph that the subset holds, the highest bit of the first byte for glyph 0. */
+static uint32_t cid_of(const struct composition *composition, size_t font, uint32_t glyph)
+{
+    return font_cid(composition->input->set, composition->input->fonts[font].face, glyph);
+}
+
+/* A bit for each glyph that the subset holds, the highest bit of the first byte for CID 0. */
 static enum status make_cid_set(struct composition *composition, size_t font,
                                 struct font_parts *parts)
 {
     const struct glyph_set *glyphs = composition->input->fonts[font].glyphs;
-    uint32_t const count = metrics_of(composition, font)->glyph_count;
     struct bytes bits = {0};
-    enum status st = bytes_reserve(&bits, count / 8 + 1, composition->err);
+    enum status st = bytes_reserve(&bits, CIDS_MAX / 8, composition->err);
 
     if (st != ST_OK)
         return st;
-    memset(bits.data, 0, count / 8 + 1);
-    for (uint32_t glyph = 0; glyph < count; glyph++) {
-        if (!glyph_set_has(glyphs, glyph))
-            continue;
-        bits.data[glyph / 8] |= (uint8_t)(0x80 >> glyph % 8);
-        bits.len = glyph / 8 + 1;
+    memset(bits.data, 0, CIDS_MAX / 8);
+    for (uint32_t glyph = 0; glyph_set_next(glyphs, &glyph); glyph++) {
+        uint32_t const cid = cid_of(composition, font, glyph);
+
+        bits.data[cid / 8] |= (uint8_t)(0x80 >> cid % 8);
+        if (bits.len < cid / 8 + 1)
+            bits.len = cid / 8 + 1;
     }
     st = deflate_append(composition->deflater, DEFLATE_SMALL, bits.data, bits.len, &parts->cid_set,
                         composition->err);
@@ -485,12 +492,11 @@ append(struct bytes *out, struct error *err, const char *format, ...)
 static uint32_t next_mapped(const struct composition *composition, size_t font, uint32_t glyph)
 {
     const struct pdf_font *from = &composition->input->fonts[font];
-    uint32_t const count = metrics_of(composition, font)->glyph_count;
 
-    while (glyph < count && (!glyph_set_has(from->glyphs, glyph) ||
-                             font_code_point(composition->input->set, from->face, glyph) == 0))
-        glyph++;
-    return glyph;
+    for (; glyph_set_next(from->glyphs, &glyph); glyph++)
+        if (font_code_point(composition->input->set, from->face, glyph) != 0)
+            return glyph;
+    return metrics_of(composition, font)->glyph_count;
 }
 
 static enum status append_bfchar(struct composition *composition, size_t font, uint32_t glyph,
@@ -499,10 +505,12 @@ static enum status append_bfchar(struct composition *composition, size_t font, u
     uint32_t const code_point =
         font_code_point(composition->input->set, composition->input->fonts[font].face, glyph);
 
+    uint32_t const cid = cid_of(composition, font, glyph);
+
     if (code_point >= 0x10000)
-        return append(cmap, composition->err, "<%04X><%04X%04X>\n", glyph,
+        return append(cmap, composition->err, "<%04X><%04X%04X>\n", cid,
                       0xD7C0 + (code_point >> 10), 0xDC00 + (code_point & 0x3FF));
-    return append(cmap, composition->err, "<%04X><%04X>\n", glyph, code_point);
+    return append(cmap, composition->err, "<%04X><%04X>\n", cid, code_point);
 }
 
 /* Blocks of at most BFCHARS_MAX entries, each headed by its count. */
@@ -527,7 +535,7 @@ static enum status append_bfchars(struct composition *composition, size_t font, 
     return st;
 }
 
-/* ISO 32000-1, 9.10.3: from glyph ids to characters. */
+/* ISO 32000-1, 9.10.3: from CIDs to characters. */
 static enum status make_to_unicode(struct composition *composition, size_t font,
                                    struct font_parts *parts)
 {
@@ -582,37 +590,40 @@ static void write_type0(struct composition *composition, size_t font, HPDF_Strea
         font_object(composition, font, FONT_TO_UNICODE));
 }
 
-/* Runs of neighbouring glyphs: "first [width width ...]" (ISO 32000-1, 9.7.4.3). */
+/* Runs of neighbouring CIDs: "first [width width ...]" (ISO 32000-1, 9.7.4.3). */
 static void put_widths(struct composition *composition, size_t font, HPDF_Stream stream)
 {
     const struct pdf_font *from = &composition->input->fonts[font];
-    uint32_t const count = metrics_of(composition, font)->glyph_count;
-    bool is_in_run = false;
+    uint32_t next = 0; /* the CID that goes on with the run; 0: there is no run */
 
-    for (uint32_t glyph = 0; glyph < count; glyph++) {
-        if (!glyph_set_has(from->glyphs, glyph)) {
-            if (is_in_run)
-                put(stream, "]");
-            is_in_run = false;
-            continue;
-        }
-        if (is_in_run)
+    for (uint32_t glyph = 0; glyph_set_next(from->glyphs, &glyph); glyph++) {
+        uint32_t const cid = cid_of(composition, font, glyph);
+
+        if (next != 0 && cid == next)
             put(stream, " ");
         else
-            put(stream, "%u[", glyph);
+            put(stream, "%s%u[", next != 0 ? "]" : "", cid);
         put(stream, "%d", font_width(composition->input->set, from->face, glyph));
-        is_in_run = true;
+        next = cid + 1;
     }
-    if (is_in_run)
+    if (next != 0)
         put(stream, "]");
 }
 
+static bool is_compact(const struct composition *composition, size_t font)
+{
+    return metrics_of(composition, font)->outlines == FONT_CFF;
+}
+
+/* ISO 32000-1, 9.7.4.2: compact outlines are found by CID, others by glyph, which is the same. */
 static void write_cid_font(struct composition *composition, size_t font, HPDF_Stream stream)
 {
     put(stream,
-        "/Type/Font/Subtype/CIDFontType2/BaseFont/%s/CIDSystemInfo<</Registry(Adobe)"
-        "/Ordering(Identity)/Supplement 0>>/CIDToGIDMap/Identity/FontDescriptor %zu 0 R/DW 0/W[",
-        composition->fonts[font].name, font_object(composition, font, FONT_DESCRIPTOR));
+        "/Type/Font/Subtype/%s/BaseFont/%s/CIDSystemInfo<</Registry(Adobe)"
+        "/Ordering(Identity)/Supplement 0>>%s/FontDescriptor %zu 0 R/DW 0/W[",
+        is_compact(composition, font) ? "CIDFontType0" : "CIDFontType2",
+        composition->fonts[font].name, is_compact(composition, font) ? "" : "/CIDToGIDMap/Identity",
+        font_object(composition, font, FONT_DESCRIPTOR));
     put_widths(composition, font, stream);
     put(stream, "]");
 }
@@ -623,16 +634,20 @@ static void write_descriptor(struct composition *composition, size_t font, HPDF_
 
     put(stream,
         "/Type/FontDescriptor/FontName/%s/Flags 4/FontBBox[%d %d %d %d]/ItalicAngle %d/Ascent %d"
-        "/Descent %d/CapHeight %d/XHeight %d/StemV %d/FontFile2 %zu 0 R/CIDSet %zu 0 R",
+        "/Descent %d/CapHeight %d/XHeight %d/StemV %d/%s %zu 0 R/CIDSet %zu 0 R",
         composition->fonts[font].name, metrics->bbox[0], metrics->bbox[1], metrics->bbox[2],
         metrics->bbox[3], metrics->italic_angle, metrics->ascent, metrics->descent,
         metrics->cap_height, metrics->x_height, metrics->stem_v,
+        is_compact(composition, font) ? "FontFile3" : "FontFile2",
         font_object(composition, font, FONT_FILE), font_object(composition, font, FONT_CID_SET));
 }
 
 static void write_font_file(struct composition *composition, size_t font, HPDF_Stream stream)
 {
-    put(stream, "/Length1 %zu/Filter/FlateDecode", composition->input->fonts[font].file.len);
+    if (is_compact(composition, font))
+        put(stream, "/Subtype/CIDFontType0C/Filter/FlateDecode");
+    else
+        put(stream, "/Length1 %zu/Filter/FlateDecode", composition->input->fonts[font].file.len);
 }
 
 static void add_fonts(struct composition *composition)
@@ -904,6 +919,15 @@ static size_t sheet_bytes(const struct pdf_sheet *sheet)
     return bytes;
 }
 
+static size_t glyphs_count(const struct glyph_set *glyphs)
+{
+    size_t count = 0;
+
+    for (uint32_t glyph = 0; glyph_set_next(glyphs, &glyph); glyph++)
+        count++;
+    return count;
+}
+
 /* An upper bound of the document's size, so that its buffer never has to move while it fills. */
 static size_t bytes_needed(const struct composition *composition)
 {
@@ -923,7 +947,7 @@ static size_t bytes_needed(const struct composition *composition)
 
         bytes += parts->file.len + parts->cid_set.len + parts->to_unicode.len;
         bytes += OBJECTS_PER_FONT * LINE_BYTES_MAX;
-        bytes += (size_t)metrics_of(composition, i)->glyph_count * 6; /* widths */
+        bytes += glyphs_count(input->fonts[i].glyphs) * WIDTH_BYTES;
     }
     for (size_t i = 0; i < input->tickets_count; i++)
         bytes += input->tickets[i].len;

@@ -154,6 +154,7 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
                       const struct text_run *run)
 {
     hb_buffer_t *buffer = setter->buffer;
+    hb_font_t *font = font_shaper(setter->fonts, run->face);
     unsigned flags = HB_BUFFER_FLAG_REMOVE_DEFAULT_IGNORABLES;
 
     if (run->at == 0)
@@ -170,7 +171,9 @@ static void shape_run(struct text_setter *setter, hb_language_t language, struct
     hb_buffer_set_direction(buffer, is_right_to_left(run) ? HB_DIRECTION_RTL : HB_DIRECTION_LTR);
     hb_buffer_set_flags(buffer, (hb_buffer_flags_t)flags);
     hb_buffer_set_language(buffer, language);
-    hb_shape(font_shaper(setter->fonts, run->face), buffer, NULL, 0);
+    if (font != NULL)
+        hb_shape(font, buffer, NULL, 0);
+    assert(font != NULL || font_memory_has_ended());
 }
 
 /* Make room for more items of an array in an arena. */
@@ -197,6 +200,7 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
     unsigned int count;
     const hb_glyph_info_t *infos = hb_buffer_get_glyph_infos(setter->buffer, &count);
     const hb_glyph_position_t *positions = hb_buffer_get_glyph_positions(setter->buffer, &count);
+    uint32_t const face_glyphs = font_metrics(setter->fonts, run->face)->glyph_count;
     void *glyphs = shaped->glyphs;
     enum status st = ST_OK;
 
@@ -212,7 +216,8 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
         struct glyph *glyph = &shaped->glyphs[shaped->glyphs_count + i];
 
         *glyph = (struct glyph){
-            .id = infos[i].codepoint,
+            /* the tables of a broken face may lead to a glyph that there is not */
+            .id = infos[i].codepoint < face_glyphs ? infos[i].codepoint : 0,
             .advance = positions[i].x_advance,
             .x_offset = positions[i].x_offset,
             .y_offset = positions[i].y_offset,

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 SHIMS = Path(__file__).resolve().parent / "shims"
-LIBRARIES = ["harfbuzz-subset", "jansson", "libcrypto", "libdeflate", "libmicrohttpd", "libqrencode"]
+LIBRARIES = ["harfbuzz", "jansson", "libcrypto", "libdeflate", "libmicrohttpd", "libqrencode"]
 COMPILE_TIMEOUT_S = 120
 WAIT_TIMEOUT_S = 20
 POLL_S = 0.002

@@ -48,7 +48,6 @@ COMPUTING = {
     "signing": {"EVP_MAC_update"},
     "encoding symbols": {"QRcode_encodeData"},
     "shaping": {"hb_shape"},
-    "cutting fonts": {"hb_subset_plan_execute_or_fail"},
     "compressing": {"libdeflate_zlib_compress"},
     "composing": {"HPDF_Xref_WriteToStream"},
 }

@@ -36,59 +36,6 @@ void failing_allocator_trace(void)
     is_traced = true;
 }
 
-/* ---- HarfBuzz's subsetting ---- */
-
-/*
- * HarfBuzz 6.0.0 cannot be kept from crashing where memory ends while it cuts a subset: it reads
- * through null pointers, and frees stand-ins for absent tables that its other library made. It also
- * loses what hb_face_set_user_data refuses. So failures in there are told apart: the program is
- * linked with --wrap for these three functions.
- */
-static _Thread_local int subset_calls;
-static bool *failed_in_subset;
-
-void *__real_hb_subset_preprocess(void *face);
-void *__real_hb_subset_plan_create_or_fail(void *face, const void *input);
-void *__real_hb_subset_plan_execute_or_fail(void *plan);
-void *__wrap_hb_subset_preprocess(void *face);
-void *__wrap_hb_subset_plan_create_or_fail(void *face, const void *input);
-void *__wrap_hb_subset_plan_execute_or_fail(void *plan);
-
-void failing_allocator_note_subset(bool *failed)
-{
-    failed_in_subset = failed;
-}
-
-void *__wrap_hb_subset_preprocess(void *face)
-{
-    void *made;
-
-    subset_calls++;
-    made = __real_hb_subset_preprocess(face);
-    subset_calls--;
-    return made;
-}
-
-void *__wrap_hb_subset_plan_create_or_fail(void *face, const void *input)
-{
-    void *made;
-
-    subset_calls++;
-    made = __real_hb_subset_plan_create_or_fail(face, input);
-    subset_calls--;
-    return made;
-}
-
-void *__wrap_hb_subset_plan_execute_or_fail(void *plan)
-{
-    void *made;
-
-    subset_calls++;
-    made = __real_hb_subset_plan_execute_or_fail(plan);
-    subset_calls--;
-    return made;
-}
-
 /* ---- the allocator ---- */
 
 /* What stands behind: the sanitizer's, else the C library's. */
@@ -127,8 +74,6 @@ int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes)
 
 static void note_failure(bool is_first)
 {
-    if (failed_in_subset != NULL && subset_calls > 0)
-        *failed_in_subset = true;
     if (!is_traced || !is_first || __sanitizer_print_stack_trace == NULL)
         return;
     atomic_store(&is_armed, false); /* printing allocates */

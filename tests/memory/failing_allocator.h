@@ -18,7 +18,4 @@ long failing_allocator_disarm(void);
 /* Print the stack at the first failure, in a build with a sanitizer. */
 void failing_allocator_trace(void);
 
-/* Where to note that a failure came inside of HarfBuzz's subsetting (see failing_allocator.c). */
-void failing_allocator_note_subset(bool *failed_in_subset);
-
 #endif

@@ -9,10 +9,10 @@
  *     MODE   once: the k-th allocation alone fails
  *            again: the same, and then the same process renders once more, with success
  *            from: the k-th and all behind it fail
- *            harfbuzz: no program of ours runs, only HarfBuzz cuts a subset, and must crash as
- * often as the exception for it says: else the exception has had its time START  cold, or warm: a
- * render went before, so that what libraries make once and keep is there k is FIRST and every
- * STEP-th behind it.
+ *     START  cold, or warm: a render went before, so that what libraries make once and keep is
+ * there
+ *
+ * k is FIRST and every STEP-th behind it.
  *
  * Exit status 0 when there was no fault.
  */
@@ -20,12 +20,10 @@
 #include "tests/memory/failing_allocator.h"
 
 #include <fcntl.h>
-#include <hb-subset.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -35,9 +33,6 @@ enum {
     SECONDS_MAX = 60, /* of one process */
     PATH_BYTES = 256,
     FAULTS_SHOWN_MAX = 20,
-    /* Found: 5 crashes and a leak in a render, 8 crashes in mode harfbuzz; in mode from any number.
-     */
-    SUBSET_FAULTS_MAX = 10,
 };
 #define FONT "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf"
 
@@ -56,15 +51,13 @@ _Static_assert(ENDED_BY_SANITIZER == 103, "as the sanitizer is told");
 
 struct sweep {
     const char *mode;
-    bool is_harfbuzz;
     long first, step;
     const char *keys, *batch;
     char directory[PATH_BYTES];
     char output[PATH_BYTES + 16], log[PATH_BYTES + 16];
-    bool *failed_in_subset; /* in memory that the processes share */
-    char *document;         /* that of a render without failures */
+    char *document; /* that of a render without failures */
     size_t document_len;
-    long successes, errors, faults_in_subset, faults;
+    long successes, errors, faults;
 };
 
 /* ---- in a process of its own ---- */
@@ -86,30 +79,6 @@ static enum exit_code render(const struct sweep *sweep)
     return commands_run(sizeof arguments / sizeof *arguments - 1, arguments, ENVIRONMENT);
 }
 
-/* What workers/font.c asks HarfBuzz for, and nothing else. */
-static void cut_subset(void)
-{
-    hb_blob_t *blob = hb_blob_create_from_file(FONT);
-    hb_face_t *face = hb_face_create(blob, 0);
-    hb_face_t *subsetter = hb_subset_preprocess(face);
-    hb_subset_input_t *input = hb_subset_input_create_or_fail();
-    hb_subset_plan_t *plan = NULL;
-    hb_face_t *cut = NULL;
-
-    if (input != NULL)
-        plan = hb_subset_plan_create_or_fail(subsetter, input);
-    if (plan != NULL)
-        cut = hb_subset_plan_execute_or_fail(plan);
-    hb_face_destroy(cut);
-    hb_subset_plan_destroy(plan);
-    if (input != NULL)
-        hb_subset_input_destroy(input);
-    if (subsetter != face)
-        hb_face_destroy(subsetter);
-    hb_face_destroy(face);
-    hb_blob_destroy(blob);
-}
-
 static void speak_to_log(const struct sweep *sweep)
 {
     int const file = open(sweep->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -129,19 +98,15 @@ static bool has_document(const struct sweep *sweep);
 
 static _Noreturn void run_one(const struct sweep *sweep, long k)
 {
-    enum exit_code code = EXIT_OK;
+    enum exit_code code;
     bool is_reached;
 
     (void)alarm(SECONDS_MAX);
     speak_to_log(sweep);
-    failing_allocator_note_subset(sweep->failed_in_subset);
     failing_allocator_arm(k, strcmp(sweep->mode, "from") == 0);
-    if (sweep->is_harfbuzz)
-        cut_subset();
-    else
-        code = render(sweep);
+    code = render(sweep);
     is_reached = failing_allocator_disarm() >= k;
-    if (!sweep->is_harfbuzz && has_leaks())
+    if (has_leaks())
         _exit(ENDED_LEAKING);
     if (strcmp(sweep->mode, "again") == 0 && code != EXIT_OK &&
         (render(sweep) != EXIT_OK || !has_document(sweep) || unlink(sweep->output) != 0))
@@ -193,11 +158,6 @@ static bool is_crash(int ended)
     return WIFEXITED(ended) ? WEXITSTATUS(ended) == ENDED_BY_SANITIZER : WTERMSIG(ended) != SIGALRM;
 }
 
-static bool is_leak(int ended)
-{
-    return WIFEXITED(ended) && WEXITSTATUS(ended) == ENDED_LEAKING;
-}
-
 /* What is wrong with an end; NULL: nothing. */
 static const char *find_fault(const struct sweep *sweep, int ended)
 {
@@ -210,8 +170,6 @@ static const char *find_fault(const struct sweep *sweep, int ended)
     switch (WEXITSTATUS(ended)) {
     case EXIT_OK:
     case ENDED_UNREACHED:
-        if (sweep->is_harfbuzz)
-            return NULL;
         return has_document(sweep) ? NULL : "it ends well without the right document";
     case EXIT_SYSTEM:
         if (has_output)
@@ -271,12 +229,9 @@ static bool try_and_judge(struct sweep *sweep, long k)
     const char *fault;
     int ended;
 
-    *sweep->failed_in_subset = false;
     ended = try_one(sweep, k);
     fault = find_fault(sweep, ended);
-    if (*sweep->failed_in_subset && (is_crash(ended) || is_leak(ended)))
-        sweep->faults_in_subset++;
-    else if (fault != NULL)
+    if (fault != NULL)
         show(sweep, k, fault);
     else if (WEXITSTATUS(ended) == EXIT_SYSTEM)
         sweep->errors++;
@@ -310,29 +265,17 @@ static bool sweep_init(struct sweep *sweep, char **words)
 {
     *sweep = (struct sweep){
         .mode = words[1],
-        .is_harfbuzz = strcmp(words[1], "harfbuzz") == 0,
         .first = strtol(words[3], NULL, 10),
         .step = strtol(words[4], NULL, 10),
         .keys = words[5],
         .batch = words[6],
         .directory = "/tmp/out-of-memory-XXXXXX",
     };
-    sweep->failed_in_subset = mmap(NULL, sizeof *sweep->failed_in_subset, PROT_READ | PROT_WRITE,
-                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (sweep->failed_in_subset == MAP_FAILED || mkdtemp(sweep->directory) == NULL)
+    if (mkdtemp(sweep->directory) == NULL)
         return false;
     (void)snprintf(sweep->output, sizeof sweep->output, "%s/out.pdf", sweep->directory);
     (void)snprintf(sweep->log, sizeof sweep->log, "%s/log", sweep->directory);
-    return sweep->is_harfbuzz ||
-           ((strcmp(words[2], "warm") != 0 || warm_up(sweep)) && keep_document(sweep));
-}
-
-static bool is_as_expected(const struct sweep *sweep)
-{
-    if (sweep->is_harfbuzz)
-        return sweep->faults_in_subset > 0 && sweep->faults_in_subset <= SUBSET_FAULTS_MAX;
-    return sweep->faults == 0 && sweep->errors > 0 &&
-           (sweep->faults_in_subset <= SUBSET_FAULTS_MAX || strcmp(sweep->mode, "from") == 0);
+    return (strcmp(words[2], "warm") != 0 || warm_up(sweep)) && keep_document(sweep);
 }
 
 int main(int argc, char **argv)
@@ -346,10 +289,8 @@ int main(int argc, char **argv)
     for (k = sweep.first; try_and_judge(&sweep, k);)
         k += sweep.step;
     (void)rmdir(sweep.directory);
-    printf("%s, %s, from %ld by %ld to %ld: %ld errors, %ld successes, %ld faults of HarfBuzz's "
-           "subsetting, %ld of ours\n",
-           sweep.mode, argv[2], sweep.first, sweep.step, k, sweep.errors, sweep.successes,
-           sweep.faults_in_subset, sweep.faults);
+    printf("%s, %s, from %ld by %ld to %ld: %ld errors, %ld successes, %ld faults\n", sweep.mode,
+           argv[2], sweep.first, sweep.step, k, sweep.errors, sweep.successes, sweep.faults);
     free(sweep.document);
-    return is_as_expected(&sweep) ? EXIT_OK : EXIT_REFUSED;
+    return sweep.faults == 0 && sweep.errors > 0 ? EXIT_OK : EXIT_REFUSED;
 }

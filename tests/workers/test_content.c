@@ -283,6 +283,7 @@ Test(content_text, names_the_face_by_its_number_and_sets_the_colour, .init = set
 
     line.glyphs = &glyph;
     cr_assert_eq(font_set_open(two, 2, &set, NULL), ST_OK);
+    cr_assert_not_null(font_shaper(set, 1));
     content_text(&content, set, &(struct text_block){.size_mpt = 10500, .text = block.text}, &line,
                  RED, 0, 0);
     snprintf(expected, sizeof expected, "1 0 0 rg\nBT/F1 10.5 Tf 0 0 Td[<%04X>]TJ ET\n",

@@ -245,20 +245,6 @@ Test(font_set_open, names_the_table_that_is_missing, .init = file_make, .fini = 
     }
 }
 
-Test(font_set_open, refuses_compact_outlines, .init = file_make, .fini = file_remove)
-{
-    size_t len;
-    unsigned char *data = font_bytes(&len);
-
-    /* An OpenType face of the other kind: signature OTTO, outlines in "CFF ". */
-    table_hide(data, "glyf");
-    table_hide(data, "loca");
-    memcpy(data, "OTTO", SIGNATURE_BYTES);
-    file_write(data, len);
-    expect_refused("CFF", path, ST_INVALID, "TrueType outlines");
-    free(data);
-}
-
 Test(font_set_open, takes_a_file_of_the_largest_size_and_not_a_byte_more, .init = file_make,
      .fini = file_remove)
 {

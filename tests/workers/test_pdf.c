@@ -30,6 +30,7 @@ static void set_up(void)
     cr_assert_eq(pdf_profile_new(&profile, NULL), ST_OK);
     cr_assert_eq(deflater_new(&deflater, NULL), ST_OK);
     cr_assert_eq(font_set_open(paths, 1, &fonts, NULL), ST_OK);
+    cr_assert_not_null(font_shaper(fonts, 0));
 }
 
 static void tear_down(void)

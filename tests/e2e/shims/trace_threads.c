@@ -1,10 +1,10 @@
 /*
  * Notes the thread of each call into a library that computes: parsing, signing, symbols, shaping,
- * subsets, compressing, composing.
+ * compressing, composing.
  */
 #include "note.h"
 
-#include <hb-subset.h>
+#include <hb.h>
 #include <hpdf.h>
 #include <hpdf_objects.h>
 #include <jansson.h>
@@ -23,7 +23,6 @@ static QRcode *(*next_encode)(int, const unsigned char *, int, QRecLevel);
 static size_t (*next_compress)(struct libdeflate_compressor *, const void *, size_t, void *,
                                size_t);
 static void (*next_shape)(hb_font_t *, hb_buffer_t *, const hb_feature_t *, unsigned int);
-static hb_face_t *(*next_subset)(hb_subset_plan_t *);
 static HPDF_STATUS (*next_write_xref)(HPDF_Xref, HPDF_Stream, HPDF_Encrypt);
 
 __attribute__((constructor)) static void start(void)
@@ -35,7 +34,6 @@ __attribute__((constructor)) static void start(void)
     next_function("QRcode_encodeData", &next_encode);
     next_function("libdeflate_zlib_compress", &next_compress);
     next_function("hb_shape", &next_shape);
-    next_function("hb_subset_plan_execute_or_fail", &next_subset);
     next_function("HPDF_Xref_WriteToStream", &next_write_xref);
 }
 
@@ -85,12 +83,6 @@ void hb_shape(hb_font_t *font, hb_buffer_t *buffer, const hb_feature_t *features
 {
     note_call(__func__);
     next_shape(font, buffer, features, features_count);
-}
-
-hb_face_t *hb_subset_plan_execute_or_fail(hb_subset_plan_t *plan)
-{
-    note_call(__func__);
-    return next_subset(plan);
 }
 
 HPDF_STATUS HPDF_Xref_WriteToStream(HPDF_Xref xref, HPDF_Stream stream, HPDF_Encrypt encrypt)
