@@ -271,9 +271,9 @@ def accents_dropped(text):
 def overlap_faults(words):
     """BOX: words of a page that lie over each other."""
     faults = []
-    # A word's box reaches from line to line; letters fill its middle.
+    # A word's box reaches from line to line, and over the next in Arabic; letters fill its middle.
     inner = [
-        (word, word.box._replace(y=word.box.y + word.box.h / 5, h=word.box.h * 0.6))
+        (word, word.box._replace(y=word.box.y + word.box.h / 4, h=word.box.h / 2))
         for word in words
     ]
     inner.sort(key=lambda each: each[1].y)
