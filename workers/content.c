@@ -3,12 +3,16 @@
 #include "domain/utf8.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     NUMBER_CHARS_MAX = 24,
     OPERATOR_CHARS_MAX = 8 * NUMBER_CHARS_MAX, /* any operator here with its operands */
     GLYPH_CHARS_MAX = 16 + 6 * NUMBER_CHARS_MAX,
+    GLYPHS_FEW = 128, /* a line of no more needs no memory of its own */
+    HAIR = FONT_EM / FONT_SCALE,
+    HAIR_MAX = 5 * HAIR,
     BLACK = 0x000000,
     WHITE = 0xFFFFFF,
 };
@@ -220,27 +224,65 @@ void content_image(struct content *content, size_t name, int32_t x_mpt, int32_t 
 
 /* ---- text ---- */
 
-/* Whether the glyphs' own characters, one after the other, are the line's text. */
-static bool reads_back(const struct font_set *fonts, const struct text_line *line)
+/* The glyphs of a line in the order in which they are read. */
+struct reading_order {
+    const struct font_set *fonts;
+    const struct text_block *block;
+    const struct text_line *line;
+    struct placed_glyph {
+        const struct glyph *glyph;
+        int64_t origin; /* where it is drawn, FONT_EM to the em from the line's left end */
+    } * glyphs;         /* line->glyphs_count of them */
+};
+
+/* Controls of direction are not shown, and readers add their own. */
+static bool is_direction(uint32_t c)
 {
-    struct text rest = line->source;
+    return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
 
-    for (size_t i = 0; i < line->glyphs_count; i++) {
-        uint32_t wanted = 0x2026; /* behind the source there can only be the ellipsis */
+/* The next character that is to be read; 0 when there is none. */
+static uint32_t next_character(struct text *rest)
+{
+    uint32_t c = 0;
 
-        if (rest.len > 0) {
-            size_t const len = utf8_decode(rest.data, rest.len, &wanted);
+    while (rest->len > 0) {
+        size_t const len = utf8_decode(rest->data, rest->len, &c);
 
-            assert(len > 0);
-            rest.data += len;
-            rest.len -= len;
-        } else if (!line->has_ellipsis) {
-            return false;
-        }
-        if (font_code_point(fonts, line->glyphs[i].face, line->glyphs[i].id) != wanted)
+        assert(len > 0);
+        rest->data += len;
+        rest->len -= len;
+        if (!is_direction(c))
+            return c;
+    }
+    return 0;
+}
+
+static bool is_ellipsis(const struct glyph *glyph)
+{
+    return glyph->group == glyph->group_end;
+}
+
+static struct text text_between(const struct text_block *block, uint32_t at, uint32_t end)
+{
+    return (struct text){block->text.data + at, end - at};
+}
+
+/* Whether the map from glyphs gives the characters of some that are grouped, one for each. */
+static bool group_reads_back(const struct reading_order *order, size_t first, size_t end)
+{
+    const struct glyph *head = order->glyphs[first].glyph;
+    struct text rest = text_between(order->block, head->group, head->group_end);
+
+    for (size_t i = first; i < end; i++) {
+        const struct glyph *glyph = order->glyphs[i].glyph;
+        uint32_t const wanted = is_ellipsis(glyph) ? 0x2026 : next_character(&rest);
+
+        if (wanted == 0 || font_code_point(order->fonts, glyph->face, glyph->id) != wanted)
             return false;
     }
-    return rest.len == 0;
+    return next_character(&rest) == 0;
 }
 
 static void put_utf16(struct content *content, uint32_t code_point)
@@ -254,34 +296,26 @@ static void put_utf16(struct content *content, uint32_t code_point)
 }
 
 /* ISO 32000-1, 14.9.4: a marked-content sequence with its replacement text. */
-static void begin_actual_text(struct content *content, const struct text_line *line)
+static void begin_actual_text(struct content *content, struct text text)
 {
-    struct text rest = line->source;
+    uint32_t c;
 
-    if (!reserve(content, OPERATOR_CHARS_MAX + 8 * (rest.len + 1)))
+    if (!reserve(content, OPERATOR_CHARS_MAX + 8 * (text.len + 1)))
         return;
     put(content, "/Span<</ActualText<FEFF");
-    while (rest.len > 0) {
-        uint32_t code_point = 0;
-        size_t const len = utf8_decode(rest.data, rest.len, &code_point);
-
-        assert(len > 0);
-        put_utf16(content, code_point);
-        rest.data += len;
-        rest.len -= len;
-    }
-    if (line->has_ellipsis)
-        put_hex(content, 0x2026);
-    put(content, ">>>BDC\n");
+    while ((c = next_character(&text)) != 0)
+        put_utf16(content, c);
+    put(content, ">>>BDC ");
 }
 
 /* Where the pen is while glyphs are written. */
 struct pen {
-    int64_t wanted;  /* where shaping puts it, FONT_EM to the em */
-    int64_t actual;  /* where a viewer has it after the widths and numbers so far, in thousandths */
-    int32_t rise;    /* text rise in force, FONT_EM to the em */
-    size_t face;     /* in force */
-    bool is_in_code; /* inside < > */
+    int64_t actual; /* where a viewer has it after the widths and numbers so far, in thousandths */
+    int32_t rise;   /* text rise in force, FONT_EM to the em */
+    int32_t size_mpt; /* of all glyphs */
+    size_t face;      /* in force */
+    bool is_in_array; /* inside [ ] */
+    bool is_in_code;  /* inside < > */
 };
 
 static void end_code(struct content *content, struct pen *pen)
@@ -291,15 +325,40 @@ static void end_code(struct content *content, struct pen *pen)
     pen->is_in_code = false;
 }
 
-static void set_rise(struct content *content, struct pen *pen, int32_t rise, int32_t size_mpt)
+static void end_array(struct content *content, struct pen *pen)
+{
+    end_code(content, pen);
+    if (pen->is_in_array)
+        put(content, "]TJ ");
+    pen->is_in_array = false;
+}
+
+static void set_rise(struct content *content, struct pen *pen, int32_t rise)
 {
     if (rise == pen->rise)
         return;
-    end_code(content, pen);
-    put(content, "]TJ ");
-    put_mpt(content, (int32_t)((int64_t)rise * size_mpt / FONT_EM));
-    put(content, "Ts[");
+    end_array(content, pen);
+    put_mpt(content, (int32_t)((int64_t)rise * pen->size_mpt / FONT_EM));
+    put(content, "Ts");
     pen->rise = rise;
+}
+
+static void put_face(struct content *content, size_t face, int32_t size_mpt)
+{
+    put(content, "/F");
+    put_digits(content, face, 1);
+    put_char(content, ' ');
+    put_mpt(content, size_mpt);
+    put(content, "Tf ");
+}
+
+static void set_face(struct content *content, struct pen *pen, size_t face)
+{
+    if (face == pen->face)
+        return;
+    end_array(content, pen);
+    put_face(content, face, pen->size_mpt);
+    pen->face = face;
 }
 
 static int64_t rounded_quotient(int64_t value, int64_t divisor)
@@ -308,10 +367,16 @@ static int64_t rounded_quotient(int64_t value, int64_t divisor)
 }
 
 static void put_glyph(struct content *content, const struct font_set *fonts, struct pen *pen,
-                      const struct glyph *glyph)
+                      const struct placed_glyph *placed)
 {
-    int64_t const target = rounded_quotient(pen->wanted + glyph->x_offset, FONT_EM / FONT_SCALE);
+    const struct glyph *glyph = placed->glyph;
+    int64_t const target = rounded_quotient(placed->origin, FONT_EM / FONT_SCALE);
 
+    set_face(content, pen, glyph->face);
+    set_rise(content, pen, glyph->y_offset);
+    if (!pen->is_in_array)
+        put_char(content, '[');
+    pen->is_in_array = true;
     if (target != pen->actual) {
         end_code(content, pen);
         put_number(content, pen->actual - target, 0);
@@ -323,67 +388,161 @@ static void put_glyph(struct content *content, const struct font_set *fonts, str
     pen->is_in_code = true;
     put_hex(content, font_cid(fonts, glyph->face, glyph->id));
     pen->actual += font_width(fonts, glyph->face, glyph->id);
-    pen->wanted += glyph->advance;
 }
 
-static void set_face(struct content *content, struct pen *pen, size_t face, int32_t size_mpt)
+/* Forms of letters that have a character for compatibility's sake only (Unicode's presentation
+ * forms): nobody writes that. */
+static bool is_presentation_form(uint32_t c)
 {
-    if (face == pen->face)
+    return (c >= 0xFB00 && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE);
+}
+
+/* A glyph that stands alone for its characters, and that no character leads to. */
+static void note_reading(struct content *content, const struct reading_order *order, size_t first,
+                         size_t end)
+{
+    const struct glyph *glyph = order->glyphs[first].glyph;
+    uint32_t const own = font_code_point(order->fonts, glyph->face, glyph->id);
+    struct text text;
+
+    if (content->readings == NULL || glyph->id == 0 || (own != 0 && !is_presentation_form(own)))
         return;
-    end_code(content, pen);
-    put(content, "]TJ/F");
-    put_digits(content, face, 1);
-    put_char(content, ' ');
-    put_mpt(content, size_mpt);
-    put(content, "Tf[");
-    pen->face = face;
+    for (size_t i = first + 1; i < end; i++)
+        if (order->glyphs[i].glyph->at == glyph->at)
+            return;
+    text = text_between(order->block, glyph->at, glyph->end);
+    if (readings_add(content->readings, glyph->face, glyph->id, text, NULL) != ST_OK)
+        content->is_out_of_memory = true;
 }
 
-static void put_glyphs(struct content *content, const struct font_set *fonts, int32_t size_mpt,
-                       const struct text_line *line)
+static size_t group_end(const struct reading_order *order, size_t first)
 {
-    struct pen pen = {.face = line->glyphs[0].face};
+    size_t end = first + 1;
 
-    put_char(content, '[');
-    for (size_t i = 0; i < line->glyphs_count; i++) {
-        const struct glyph *glyph = &line->glyphs[i];
+    while (end < order->line->glyphs_count &&
+           order->glyphs[end].glyph->group == order->glyphs[first].glyph->group &&
+           order->glyphs[end].glyph->group_end == order->glyphs[first].glyph->group_end)
+        end++;
+    return end;
+}
 
-        set_face(content, &pen, glyph->face, size_mpt);
-        set_rise(content, &pen, glyph->y_offset, size_mpt);
-        put_glyph(content, fonts, &pen, glyph);
+static void put_glyphs(struct content *content, const struct reading_order *order, struct pen *pen)
+{
+    size_t const count = order->line->glyphs_count;
+
+    for (size_t first = 0, end; first < count; first = end) {
+        const struct glyph *glyph = order->glyphs[first].glyph;
+        bool reads_back;
+
+        end = group_end(order, first);
+        reads_back = group_reads_back(order, first, end);
+        if (!reads_back) {
+            end_array(content, pen);
+            begin_actual_text(content, is_ellipsis(glyph) ? (struct text){"\xE2\x80\xA6", 3}
+                                                          : text_between(order->block, glyph->group,
+                                                                         glyph->group_end));
+        }
+        if (!reserve(content, OPERATOR_CHARS_MAX + (end - first) * GLYPH_CHARS_MAX))
+            return;
+        for (size_t i = first; i < end; i++) {
+            put_glyph(content, order->fonts, pen, &order->glyphs[i]);
+            if (!reads_back)
+                note_reading(content, order, i, end);
+        }
+        if (!reads_back) {
+            end_array(content, pen);
+            put(content, "EMC ");
+        }
     }
-    end_code(content, &pen);
-    put(content, "]TJ ");
-    if (pen.rise != 0)
+    if (!reserve(content, OPERATOR_CHARS_MAX))
+        return;
+    end_array(content, pen);
+    if (pen->rise != 0)
         put(content, "0 Ts ");
+}
+
+/* Sort by the text. What stands for the same of it keeps its order, from left to right. */
+static void sort_glyphs(struct placed_glyph *glyphs, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct placed_glyph const moved = glyphs[i];
+        size_t to = i;
+
+        for (; to > 0 && glyphs[to - 1].glyph->group > moved.glyph->group; to--)
+            glyphs[to] = glyphs[to - 1];
+        glyphs[to] = moved;
+    }
+}
+
+/*
+ * The alef of some faces' lam-alef does not move the pen and begins a hair to the right of its lam.
+ * Readers that go by where glyphs begin would take it for the letter before: a hair to the left it
+ * is the one behind.
+ */
+static void part_ligature(struct placed_glyph *left, const struct placed_glyph *right)
+{
+    int64_t const distance = left->origin - right->origin;
+
+    if (left->glyph->is_right_to_left && left->glyph->advance == 0 &&
+        left->glyph->group > right->glyph->group && distance >= 0 && distance <= HAIR_MAX)
+        left->origin = right->origin - HAIR;
+}
+
+static void place_glyphs(const struct reading_order *order)
+{
+    size_t const count = order->line->glyphs_count;
+    int64_t pen = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct glyph *glyph = &order->line->glyphs[i];
+
+        order->glyphs[i] = (struct placed_glyph){glyph, pen + glyph->x_offset};
+        pen += glyph->advance;
+        if (i > 0)
+            part_ligature(&order->glyphs[i - 1], &order->glyphs[i]);
+    }
+    sort_glyphs(order->glyphs, count);
+}
+
+static void put_line(struct content *content, const struct reading_order *order, uint32_t color,
+                     int32_t x_mpt, int32_t y_mpt)
+{
+    struct pen pen = {.face = order->glyphs[0].glyph->face, .size_mpt = order->block->size_mpt};
+
+    set_color(content, color);
+    if (!reserve(content, OPERATOR_CHARS_MAX))
+        return;
+    put(content, "BT");
+    put_face(content, pen.face, pen.size_mpt);
+    put_mpt(content, x_mpt);
+    put_mpt(content, y_mpt);
+    put(content, "Td");
+    put_glyphs(content, order, &pen);
+    if (reserve(content, OPERATOR_CHARS_MAX))
+        put(content, "ET\n");
 }
 
 void content_text(struct content *content, const struct font_set *fonts,
                   const struct text_block *block, const struct text_line *line, uint32_t color,
                   int32_t x_mpt, int32_t y_mpt)
 {
-    bool needs_actual_text;
+    struct placed_glyph few[GLYPHS_FEW];
+    struct placed_glyph *many = NULL;
+    struct reading_order order = {.fonts = fonts, .block = block, .line = line, .glyphs = few};
 
     if (line->glyphs_count == 0)
         return;
-    needs_actual_text = !reads_back(fonts, line);
-    set_color(content, color);
-    if (needs_actual_text)
-        begin_actual_text(content, line);
-    if (!reserve(content, OPERATOR_CHARS_MAX + line->glyphs_count * GLYPH_CHARS_MAX))
+    if (line->glyphs_count > GLYPHS_FEW) {
+        many = malloc(line->glyphs_count * sizeof *many);
+        order.glyphs = many;
+    }
+    if (order.glyphs == NULL) {
+        content->is_out_of_memory = true;
         return;
-    put(content, "BT/F");
-    put_digits(content, line->glyphs[0].face, 1);
-    put_char(content, ' ');
-    put_mpt(content, block->size_mpt);
-    put(content, "Tf ");
-    put_mpt(content, x_mpt);
-    put_mpt(content, y_mpt);
-    put(content, "Td");
-    put_glyphs(content, fonts, block->size_mpt, line);
-    put(content, "ET\n");
-    if (needs_actual_text)
-        put(content, "EMC\n");
+    }
+    place_glyphs(&order);
+    put_line(content, &order, color, x_mpt, y_mpt);
+    free(many);
 }
 
 /* ---- the QR symbol ---- */

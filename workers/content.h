@@ -12,6 +12,7 @@
 #include "domain/bytes.h"
 #include "workers/font.h"
 #include "workers/qr.h"
+#include "workers/readings.h"
 #include "workers/text.h"
 
 #include <stdbool.h>
@@ -23,7 +24,8 @@ struct content {
     struct bytes *out; /* borrowed; operators are appended */
     uint32_t color;    /* the fill colour in force, 0xRRGGBB; a stream begins with black */
     uint32_t saved_colors[CONTENT_SAVES_MAX];
-    int saves; /* that were not restored, 0..CONTENT_SAVES_MAX */
+    int saves;                 /* that were not restored, 0..CONTENT_SAVES_MAX */
+    struct readings *readings; /* borrowed; what glyphs read as is noted here; NULL: nowhere */
     bool is_out_of_memory;
 };
 
@@ -60,8 +62,9 @@ void content_line(struct content *content, const struct content_line *line);
 
 /*
  * One line of a block with its baseline's left end at x, y. Glyphs are written as two-byte codes of
- * font /F<face>. Where reading the glyphs back would not give the characters, they are given as
- * /ActualText.
+ * font /F<face>, in the order in which they are read: those of a run from right to left one to the
+ * left of the other. Where reading them back would not give the characters, these are given as
+ * /ActualText, for as few glyphs as can be.
  */
 void content_text(struct content *content, const struct font_set *fonts,
                   const struct text_block *block, const struct text_line *line, uint32_t color,

@@ -723,6 +723,7 @@ enum status page_write_static(struct page_writer *writer, const struct page_plan
     enum status st;
 
     content_init(&writing.content, out);
+    writing.content.readings = job->readings;
     content_save(&writing.content);
     st = draw_all(&writing, plan->statics, plan->statics_count);
     content_restore(&writing.content);
@@ -737,6 +738,7 @@ enum status page_write_ticket(struct page_writer *writer, const struct page_plan
         .writer = writer, .job = job, .ticket = ticket, .token = token, .err = err};
 
     content_init(&writing.content, out);
+    writing.content.readings = job->readings;
     return draw_all(&writing, plan->slots, plan->slots_count);
 }
 

@@ -18,6 +18,7 @@
 #include "domain/problems.h"
 #include "workers/font.h"
 #include "workers/image.h"
+#include "workers/readings.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,7 @@ struct page_job {
     const struct batch *batch;
     const struct label_language *labels;
     struct glyph_set *glyphs;  /* one a face: the glyphs that were drawn are added */
+    struct readings *readings; /* what glyphs read as that no character leads to is added */
     struct problems *problems; /* missing glyphs are added, with pointers into the request */
 };
 

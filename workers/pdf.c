@@ -489,28 +489,69 @@ append(struct bytes *out, struct error *err, const char *format, ...)
     return bytes_append(out, line, (size_t)len, err);
 }
 
-static uint32_t next_mapped(const struct composition *composition, size_t font, uint32_t glyph)
+static const struct glyph_reading *reading_of(const struct composition *composition, size_t font,
+                                              uint32_t glyph)
+{
+    const struct readings *readings = composition->input->readings;
+
+    return readings == NULL ? NULL
+                            : readings_find(readings, composition->input->fonts[font].face, glyph);
+}
+
+static bool is_mapped(const struct composition *composition, size_t font, uint32_t glyph)
 {
     const struct pdf_font *from = &composition->input->fonts[font];
 
-    for (; glyph_set_next(from->glyphs, &glyph); glyph++)
-        if (font_code_point(composition->input->set, from->face, glyph) != 0)
+    return font_code_point(composition->input->set, from->face, glyph) != 0 ||
+           reading_of(composition, font, glyph) != NULL;
+}
+
+static uint32_t next_mapped(const struct composition *composition, size_t font, uint32_t glyph)
+{
+    for (; glyph_set_next(composition->input->fonts[font].glyphs, &glyph); glyph++)
+        if (is_mapped(composition, font, glyph))
             return glyph;
     return metrics_of(composition, font)->glyph_count;
+}
+
+static enum status append_utf16(struct composition *composition, uint32_t code_point,
+                                struct bytes *cmap)
+{
+    if (code_point >= 0x10000)
+        return append(cmap, composition->err, "%04X%04X", 0xD7C0 + (code_point >> 10),
+                      0xDC00 + (code_point & 0x3FF));
+    return append(cmap, composition->err, "%04X", code_point);
+}
+
+static enum status append_reading(struct composition *composition,
+                                  const struct glyph_reading *reading, struct bytes *cmap)
+{
+    enum status st = ST_OK;
+
+    for (size_t at = 0; at < reading->len && st == ST_OK;) {
+        uint32_t code_point = 0;
+        size_t const len = utf8_decode(reading->data + at, reading->len - at, &code_point);
+
+        assert(len > 0);
+        st = append_utf16(composition, code_point, cmap);
+        at += len;
+    }
+    return st;
 }
 
 static enum status append_bfchar(struct composition *composition, size_t font, uint32_t glyph,
                                  struct bytes *cmap)
 {
-    uint32_t const code_point =
-        font_code_point(composition->input->set, composition->input->fonts[font].face, glyph);
+    const struct pdf_font *from = &composition->input->fonts[font];
+    const struct glyph_reading *reading = reading_of(composition, font, glyph);
+    enum status st = append(cmap, composition->err, "<%04X><", cid_of(composition, font, glyph));
 
-    uint32_t const cid = cid_of(composition, font, glyph);
-
-    if (code_point >= 0x10000)
-        return append(cmap, composition->err, "<%04X><%04X%04X>\n", cid,
-                      0xD7C0 + (code_point >> 10), 0xDC00 + (code_point & 0x3FF));
-    return append(cmap, composition->err, "<%04X><%04X>\n", cid, code_point);
+    if (st == ST_OK && reading != NULL)
+        st = append_reading(composition, reading, cmap);
+    else if (st == ST_OK)
+        st = append_utf16(composition, font_code_point(composition->input->set, from->face, glyph),
+                          cmap);
+    return st == ST_OK ? append(cmap, composition->err, ">\n") : st;
 }
 
 /* Blocks of at most BFCHARS_MAX entries, each headed by its count. */

@@ -15,6 +15,7 @@
 #include "workers/deflate.h"
 #include "workers/font.h"
 #include "workers/image.h"
+#include "workers/readings.h"
 #include "workers/sign.h"
 
 #include <stddef.h>
@@ -72,7 +73,8 @@ struct pdf_input {
     const struct font_set *set;
     const struct pdf_font *fonts; /* fonts_count of them, by face ascending */
     size_t fonts_count;
-    const struct pdf_image *images; /* images_count of them, names all different */
+    const struct readings *readings; /* of glyphs that no character leads to; NULL: none */
+    const struct pdf_image *images;  /* images_count of them, names all different */
     size_t images_count;
     const struct pdf_sheet *sheets; /* sheets_count of them, 1..PDF_SHEETS_MAX */
     size_t sheets_count;

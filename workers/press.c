@@ -184,13 +184,14 @@ void press_result_clear(struct press_result *result)
 struct slice {
     struct task task; /* first: a slice is found again by its task */
     struct press_job *job;
-    size_t index;              /* in the job */
-    size_t first, count;       /* tickets */
-    struct bytes pages;        /* compressed contents, one behind the other */
-    size_t *ends;              /* count of them: where each content ends in pages */
-    struct bytes tokens;       /* one behind the other */
-    size_t *token_ends;        /* count of them */
-    struct glyph_set *glyphs;  /* one a face */
+    size_t index;             /* in the job */
+    size_t first, count;      /* tickets */
+    struct bytes pages;       /* compressed contents, one behind the other */
+    size_t *ends;             /* count of them: where each content ends in pages */
+    struct bytes tokens;      /* one behind the other */
+    size_t *token_ends;       /* count of them */
+    struct glyph_set *glyphs; /* one a face */
+    struct readings readings;
     struct problems *problems; /* NULL when there are none */
 };
 
@@ -242,6 +243,7 @@ static void slice_clear(struct slice *slice, size_t faces_count)
     for (size_t face = 0; face < faces_count && slice->glyphs != NULL; face++)
         glyph_set_clear(&slice->glyphs[face]);
     free(slice->glyphs);
+    readings_clear(&slice->readings);
     if (slice->problems != NULL)
         problems_clear(slice->problems);
     free(slice->problems);
@@ -473,6 +475,7 @@ static enum status print_slice(struct slice *slice, struct press_worker *worker,
                                .batch = &job->batch,
                                .labels = label_set_find(config->labels, job->batch.locale),
                                .glyphs = slice->glyphs,
+                               .readings = &slice->readings,
                                .problems = &problems,
                            },
                            err);
@@ -533,6 +536,7 @@ struct binding {
     struct press_worker *worker;
     struct error *err;
     struct glyph_set *glyphs; /* one a face: of the whole document */
+    struct readings readings; /* likewise */
     struct pdf_data *tickets; /* one a ticket */
     struct pdf_page *pages;
     struct pdf_sheet sheets[PDF_SHEETS_MAX];
@@ -598,6 +602,7 @@ static enum status bind_sheet(struct binding *binding, size_t layout, size_t cel
         .batch = &job->batch,
         .labels = label_set_find(job->press->config.labels, job->batch.locale),
         .glyphs = binding->glyphs,
+        .readings = &binding->readings,
         .problems = &job->problems,
     };
     struct pdf_sheet *sheet = &binding->sheets[binding->sheets_count];
@@ -716,18 +721,21 @@ static enum status bind_fonts(struct binding *binding)
 }
 
 /* In slice order, so that they are the same whichever thread found them. */
-static void gather_slices(struct binding *binding)
+static enum status gather_slices(struct binding *binding)
 {
     struct press_job *job = binding->job;
+    enum status st = ST_OK;
 
-    for (size_t s = 0; s < job->slices_count; s++) {
+    for (size_t s = 0; s < job->slices_count && st == ST_OK; s++) {
         const struct slice *slice = &job->slices[s];
 
         for (size_t face = 0; face < font_set_faces_count(job->press->config.fonts); face++)
             glyph_set_unite(&binding->glyphs[face], &slice->glyphs[face]);
         if (slice->problems != NULL)
             problems_append_copy(&job->problems, slice->problems);
+        st = readings_unite(&binding->readings, &slice->readings, binding->err);
     }
+    return st;
 }
 
 static enum status list_ticket(const struct slice *slice, size_t index,
@@ -768,6 +776,7 @@ static enum status bind_document(struct binding *binding)
         .set = job->press->config.fonts,
         .fonts = binding->fonts,
         .fonts_count = binding->fonts_count,
+        .readings = &binding->readings,
         .images = binding->images,
         .images_count = binding->images_count,
         .sheets = binding->sheets,
@@ -805,6 +814,7 @@ static void binding_clear(struct binding *binding)
     const struct font_set *fonts = binding->job->press->config.fonts;
 
     glyph_sets_free(fonts, &binding->glyphs);
+    readings_clear(&binding->readings);
     for (size_t i = 0; i < binding->sheets_count; i++)
         sheet_contents_free(binding->sheet_contents[i]);
     for (size_t i = 0; i < font_set_faces_count(fonts) && binding->font_files != NULL; i++)
@@ -830,10 +840,10 @@ static enum status bind_job(struct press_job *job, struct press_worker *worker, 
     struct binding binding = {.job = job, .worker = worker, .err = err};
     enum status st = glyph_sets_new(job->press->config.fonts, &binding.glyphs, err);
 
-    if (st == ST_OK) {
-        gather_slices(&binding);
+    if (st == ST_OK)
+        st = gather_slices(&binding);
+    if (st == ST_OK)
         st = bind_pages(&binding);
-    }
     if (st == ST_OK)
         st = task_should_stop(job->runner != NULL ? job->runner : &job->bind, err);
     if (st == ST_OK)

@@ -283,9 +283,13 @@ static uint32_t next_byte(const struct order *order, size_t first, size_t last, 
     return end;
 }
 
-/* What the glyphs of a unit stand for: from their byte to the next that another one has. */
-static void close_glyphs(const struct order *order, size_t first, size_t last, uint32_t end)
+/*
+ * What the glyphs of a unit stand for: from their byte to the next that another one has. Apart they
+ * are grouped each with its own characters, else with the whole unit's.
+ */
+static void close_glyphs(const struct order *order, const struct unit *unit, bool is_apart)
 {
+    size_t const first = unit->glyph, last = first + unit->count;
     bool is_in_order = true;
 
     for (size_t i = first; i + 1 < last && is_in_order; i++)
@@ -294,13 +298,15 @@ static void close_glyphs(const struct order *order, size_t first, size_t last, u
         struct glyph *glyph = ordered(order, i);
 
         if (!is_in_order)
-            glyph->end = next_byte(order, first, last, glyph->at, end);
+            glyph->end = next_byte(order, first, last, glyph->at, unit->end);
         else if (i + 1 == last)
-            glyph->end = end;
+            glyph->end = unit->end;
         else if (glyph->at == ordered(order, i + 1)->at)
             glyph->end = ordered(order, i + 1)->end;
         else
             glyph->end = ordered(order, i + 1)->at;
+        glyph->group = is_apart ? glyph->at : unit->at;
+        glyph->group_end = is_apart ? glyph->end : unit->end;
     }
 }
 
@@ -342,15 +348,15 @@ static enum status divide_run(const struct items *items, size_t run_index, size_
 }
 
 /* Give the units of a run their ends and places, now that all of them are known. */
-static void finish_units(const struct order *order, size_t first_glyph, uint32_t end,
-                         struct shaped *shaped, size_t first_unit)
+static void finish_units(const struct items *items, const struct order *order, size_t first_glyph,
+                         uint32_t end, struct shaped *shaped, size_t first_unit)
 {
     for (size_t i = first_unit; i < shaped->units_count; i++) {
         struct unit *unit = &shaped->units[i];
         size_t const first = unit->glyph;
 
         unit->end = i + 1 < shaped->units_count ? unit[1].at : end;
-        close_glyphs(order, first, first + unit->count, unit->end);
+        close_glyphs(order, unit, items->is_boundary == NULL);
         unit->is_blank = is_blank(shaped->text, unit->at, unit->end);
         unit->glyph = (uint32_t)(first_glyph +
                                  (order->is_reversed ? order->count - first - unit->count : first));
@@ -389,7 +395,8 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
         if (st == ST_OK)
             st = divide_run(items, i, first_glyph, arena, shaped, err);
         if (st == ST_OK)
-            finish_units(&(struct order){.glyphs = shaped->glyphs + first_glyph,
+            finish_units(items,
+                         &(struct order){.glyphs = shaped->glyphs + first_glyph,
                                          .count = shaped->glyphs_count - first_glyph,
                                          .is_reversed = is_right_to_left(run)},
                          first_glyph, run->end, shaped, first_unit);
@@ -726,6 +733,12 @@ static enum status compose_line(const struct fitting *fitting, const struct span
     return place_stretches(fitting, stretches, count, line, err);
 }
 
+/* Where it stands it stands for what is not shown. */
+static void stand_for_nothing(struct glyph *glyph, uint32_t at)
+{
+    glyph->at = glyph->end = glyph->group = glyph->group_end = at;
+}
+
 /* Take units off the line's end until an ellipsis fits behind it. */
 static enum status cut_short(const struct fitting *fitting, int64_t limit, struct span span,
                              struct text_line *line, struct error *err)
@@ -751,8 +764,8 @@ static enum status cut_short(const struct fitting *fitting, int64_t limit, struc
            (span.width + width > limit || shaped->units[span.end - 1].is_blank))
         span.width -= shaped->units[--span.end].width;
     for (size_t i = 0; i < mark.glyphs_count; i++)
-        mark.glyphs[i].at = mark.glyphs[i].end =
-            span.end > span.first ? shaped->units[span.end - 1].end : (uint32_t)shaped->text.len;
+        stand_for_nothing(&mark.glyphs[i], span.end > span.first ? shaped->units[span.end - 1].end
+                                                                 : (uint32_t)shaped->text.len);
     st = compose_line(fitting, &span,
                       (struct stretch){mark.glyphs, mark.glyphs_count, .level = base}, line, err);
     line->width += (int32_t)width;

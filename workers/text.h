@@ -20,14 +20,16 @@
 #include <stdint.h>
 
 struct glyph {
-    uint32_t id;           /* in its face */
-    int32_t advance;       /* FONT_EM to the em, like the offsets */
-    int32_t x_offset;      /* of the drawn glyph from the pen, which it does not move */
-    int32_t y_offset;      /* upwards */
-    uint32_t at, end;      /* the bytes of the text that it stands for, with others of the same */
-    uint16_t face;         /* in the font set */
-    bool is_right_to_left; /* its run; on the line its text goes on to the left of it */
-    bool is_missing;       /* it stands in for characters that no face has */
+    uint32_t id;      /* in its face */
+    int32_t advance;  /* FONT_EM to the em, like the offsets */
+    int32_t x_offset; /* of the drawn glyph from the pen, which it does not move */
+    int32_t y_offset; /* upwards */
+    uint32_t at, end; /* the bytes of the text that it stands for, with others of the same */
+    uint32_t group, group_end; /* the same, or those of all glyphs that make up one letter with it:
+                                  these may stand in another order than they are read in */
+    uint16_t face;             /* in the font set */
+    bool is_right_to_left;     /* its run; on the line its text goes on to the left of it */
+    bool is_missing;           /* it stands in for characters that no face has */
 };
 
 struct text_line {

@@ -276,7 +276,7 @@ Test(content_text, names_the_face_by_its_number_and_sets_the_colour, .init = set
 {
     const char *const two[] = {PATHS[0], PATHS[0]};
     struct text_block const block = block_of("n", 1000000);
-    struct glyph const glyph = {.id = glyph_of('n'), .face = 1, .end = 1};
+    struct glyph const glyph = {.id = glyph_of('n'), .face = 1, .end = 1, .group_end = 1};
     struct text_line line = block.lines[0];
     struct font_set *set = NULL;
     char expected[100];
@@ -312,7 +312,7 @@ Test(content_text, puts_marks_over_letters_and_takes_the_rise_back, .init = setu
     const char *text = text_written("X\u0302");
 
     cr_assert(mark->y_offset > 0 && mark->advance == 0);
-    cr_expect_not_null(strstr(text, " Ts["), "%s", text);
+    cr_expect_not_null(strstr(text, "Ts["), "%s", text);
     cr_expect_not_null(strstr(text, "]TJ 0 Ts ET\n"), "%s", text);
 }
 
@@ -329,7 +329,10 @@ static void expect_pen(const struct text_line *line, const char *text, const cha
     while (c < end) {
         char *next = NULL;
 
-        if (strchr("<>[]", *c) != NULL) {
+        if (*c == '/') { /* /Span or a face */
+            while (c < end && *c != 'C' && *c != 'f')
+                c++;
+        } else if (strchr("<>[]", *c) != NULL) {
             is_in_array = *c == '[' || (is_in_array && *c != ']');
             is_in_code = *c++ == '<';
         } else if (is_in_code) {
@@ -377,13 +380,14 @@ Test(content_text, gives_the_characters_only_where_glyphs_do_not_read_back, .ini
         {"Luc\u00EDa Fern\u00E1ndez", NULL},
         {"Nguy\u1EC5n", NULL},
         {"\u1F0C\u03B3\u03B9\u03BF\u03C2", NULL},
-        {"x\u0302", NULL},                      /* a glyph each */
-        {"Rene\u0301", "00520065006E00650301"}, /* drawn as one é: an id, kept as it was sent */
-        {"\u0301a", "03010061"},                /* with a circle under it */
-        {"A\u200DB", "0041200D0042"},           /* the joiner is an empty glyph */
-        {"\u5C71", "5C71"},                     /* a box */
+        {"x\u0302", NULL},          /* a glyph each */
+        {"Rene\u0301", "00650301"}, /* drawn as one é: an id, kept as it was sent */
+        {"\u0301a", "0301"},        /* with a circle under it */
+        {"A\u200DB", "0041200D"},   /* the joiner leaves no glyph */
+        {"\u5C71", "5C71"},         /* a box */
         {"\U0001F3AB", "D83CDFAB"},
-        {"a\U0010FFFDb", "0061DBFFDFFD0062"},
+        {"a\U0010FFFDb", "DBFFDFFD"},
+        {"a\u200Eb\u2068c\u2069", NULL}, /* of controls of direction nothing is left */
     };
 
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
@@ -391,14 +395,12 @@ Test(content_text, gives_the_characters_only_where_glyphs_do_not_read_back, .ini
         char expected[100];
 
         if (ROWS[i].characters == NULL) {
-            cr_expect_eq(strncmp(text, "BT", 2), 0, "%s: %s", ROWS[i].text, text);
-            cr_expect_null(strstr(text, "EMC"), "%s", ROWS[i].text);
+            cr_expect_null(strstr(text, "EMC"), "%s: %s", ROWS[i].text, text);
         } else {
-            snprintf(expected, sizeof expected, "/Span<</ActualText<FEFF%s>>>BDC\nBT",
+            snprintf(expected, sizeof expected, "/Span<</ActualText<FEFF%s>>>BDC ",
                      ROWS[i].characters);
-            cr_expect_eq(strncmp(text, expected, strlen(expected)), 0, "%s: %s", ROWS[i].text,
-                         text);
-            cr_expect_str_eq(text + strlen(text) - 7, "ET\nEMC\n", "%s", ROWS[i].text);
+            cr_expect_not_null(strstr(text, expected), "%s: %s", ROWS[i].text, text);
+            cr_expect_not_null(strstr(text, "]TJ EMC "), "%s: %s", ROWS[i].text, text);
         }
     }
 }
@@ -413,7 +415,7 @@ Test(content_text, reads_an_ellipsis_back_as_one, .init = setup_text, .fini = te
     block = block_of("S\u200Dpring Fair", 30000);
     cr_assert(block.lines[0].has_ellipsis);
     content_text(&content, fonts, &block, &block.lines[0], 0, 0, 0);
-    cr_expect_not_null(strstr(written(), "2026>>>BDC\n"));
+    cr_expect_null(strstr(strstr(written(), "EMC"), "BDC"), "the ellipsis itself reads back");
 }
 
 Test(content_text, of_a_line_without_glyphs_is_nothing, .init = setup_text, .fini = teardown_text)
