@@ -39,6 +39,8 @@ RIGHT_TO_LEFT = {"ar", "fa", "he", "ur"}
 KEY_ID = 2  # of the test ring: the newest
 PIXEL_DIFFERENCE = 48  # of 255: less is the smoothing of an edge
 QUIET_MODULES = 4
+OVERLAP_EM_MAX = 0.3  # of two glyphs: kerning in any of the faces is less
+LINE_EM_MIN = 0.6  # between two baselines of which one's letters could touch the other's
 
 EVENT = {
     "id": "evt-1",
@@ -228,6 +230,43 @@ def page_words(pdf, first, last):
     return pages
 
 
+class Glyph(NamedTuple):
+    """One that moves the pen, upright, by what the page's content says of it."""
+
+    text: str
+    x: float  # in pt, as the rest
+    baseline: float  # from the page's top, as MuPDF sees it
+    width: float
+    size: float
+
+
+def page_glyphs(pdf, first, last):
+    """The glyphs of each page of a range: no reader's idea of words comes between."""
+    trace = run(["mutool", "trace", pdf, f"{first}-{last}"]).stdout
+    pages = [[] for _ in range(first, last + 1)]
+    page, right, down, size = [], 0.0, 0.0, 0.0
+    for line in TRACE_LINE.finditer(trace):
+        number, moved, scale, text, x, y, advance = line.groups()
+        if number:
+            page = pages[int(number) - first]
+        elif moved:
+            right, down = (float(part) for part in moved.split())
+        elif scale:
+            size = float(scale)
+        elif advance != "0" and not all(unicodedata.combining(c) for c in html.unescape(text)):
+            at = right + float(x), down - float(y)
+            page.append(Glyph(html.unescape(text), *at, float(advance) * size, size))
+    return pages
+
+
+TRACE_LINE = re.compile(
+    r'<page number="(\d+)"'
+    r'|<fill_text .*transform="1 0 0 -1 (\S+ \S+)"'
+    r'|<span .*trm="(\S+) 0 0 \S+"'
+    r'|<g unicode="(.*?)" .*x="(.*?)" y="(.*?)" adv="(.*?)"/>'
+)
+
+
 def cropped_texts(pdf, box, first, last):
     """What each page of a range says in a box."""
     dpi = 288
@@ -286,6 +325,35 @@ def overlap_faults(words):
     return faults
 
 
+def glyph_faults(glyphs):
+    """BOX, of single glyphs: those that begin well before the one to their left has ended, and lines
+    that lie in each other."""
+    rows = {}
+    for glyph in glyphs:
+        rows.setdefault(round(glyph.baseline, 2), []).append(glyph)
+    for row in rows.values():
+        row.sort(key=lambda glyph: glyph.x)
+        yield from row_faults(row)
+    baselines = sorted(rows)
+    for upper, lower in zip(baselines, baselines[1:]):
+        for a in rows[upper]:
+            near = [b for b in rows[lower] if lower - upper < LINE_EM_MIN * min(a.size, b.size)]
+            yield from (f"{a} lies in the line of {b}" for b in near if is_over(a, b))
+
+
+def row_faults(row):
+    """Glyphs of one baseline, from left to right, that are set over each other."""
+    for left, right in zip(row, row[1:]):
+        if is_over(left, right):
+            yield f"{left} lies over {right}"
+
+
+def is_over(left, right):
+    """Whether two glyphs share more than kerning or a ligature's parts do."""
+    reach = min(left.x + left.width, right.x + right.width) - max(left.x, right.x)
+    return reach > OVERLAP_EM_MAX * min(left.size, right.size)
+
+
 def place_faults(words, layout, margin_mm=0.0, is_mirrored=False):
     """BOX: words of a page that lie in no text's box, in the margin or on a symbol."""
     texts, symbols = layout_boxes(layout, is_mirrored)
@@ -316,21 +384,13 @@ def layout_boxes(layout, is_mirrored=False):
 
 def ink_outside(image, background, boxes, dpi, tolerance_px=1):
     """BOX: the count of pixels that differ from the background, yet lie in no box."""
-    outside = ImageChops.difference(image, background).point(
-        lambda v: 255 * (v >= PIXEL_DIFFERENCE)
-    )
+    difference = ImageChops.difference(image, background)
+    outside = difference.point(lambda v: 255 * (v >= PIXEL_DIFFERENCE))
     draw = ImageDraw.Draw(outside)
     for box in boxes:
         left, top, right, bottom = box.pixels(dpi)
-        draw.rectangle(
-            (
-                left - tolerance_px,
-                top - tolerance_px,
-                right + tolerance_px - 1,
-                bottom + tolerance_px - 1,
-            ),
-            fill=0,
-        )
+        left, top = left - tolerance_px, top - tolerance_px
+        draw.rectangle((left, top, right + tolerance_px - 1, bottom + tolerance_px - 1), fill=0)
     return outside.histogram()[255]
 
 
@@ -352,6 +412,15 @@ def token_of(event, ticket):
         event["id"], ticket["id"], KEY_ID, ticket.get("issue", 0), **minutes
     )
     return make_token_vectors.token(body, KEY_ID, event["id"])
+
+
+def overlaid(pdf, other):
+    """A document with another's pages over its own: what no layout can be made to print."""
+    both = pdf.with_name(f"{pdf.stem}-{other.stem}.pdf")
+    done = run(["qpdf", pdf, "--overlay", other, "--", both])
+    if done.returncode != 0:
+        raise ValueError(f"qpdf: {done.stderr}")
+    return both
 
 
 def minutes_of(time):
@@ -474,6 +543,13 @@ class Sheet:
     @functools.cache
     def words(self):
         return by_ranges(self.pages, page_words, self.pdf)
+
+    def glyph_faults(self):
+        """BOX, of single glyphs, over all pages."""
+        pages = by_ranges(self.pages, page_glyphs, self.pdf)
+        for number, glyphs in enumerate(pages, 1):
+            for fault in glyph_faults(glyphs):
+                yield f"page {number}: {fault}"
 
     def crop(self, name, key, box, dpi, is_grey=True):
         """What a ticket shows in a box of its layout."""

@@ -1,0 +1,112 @@
+"""Names as nobody would think of them: letters of every script, marks, emoji, mixed directions.
+
+    texts = Texts(random.Random(1))
+    name = texts.text(200)      # 1 to 200 code points, neither refused nor blank
+
+The same seed gives the same texts: characters come from fixed tables, not from what a version of
+Unicode has assigned since.
+"""
+
+import unicodedata
+
+
+def span(first, last):
+    return [chr(code_point) for code_point in range(first, last + 1)]
+
+
+# Letters, and marks that may follow them.
+SCRIPTS = {
+    "Latin": (
+        span(0x41, 0x5A)
+        + span(0x61, 0x7A)
+        + span(0xC0, 0xD6)
+        + span(0xD8, 0xF6)
+        + span(0xF8, 0x17F),
+        [],
+    ),
+    "Vietnamese": (span(0x1EA0, 0x1EF9) + span(0x61, 0x7A), []),
+    "Latin with marks": (
+        span(0x61, 0x7A),
+        span(0x300, 0x304) + span(0x306, 0x30C) + ["\u0323", "\u0331"],
+    ),
+    "Greek": (
+        span(0x391, 0x3A1) + span(0x3A3, 0x3C9) + span(0x1F00, 0x1F07) + span(0x1F80, 0x1F87),
+        [],
+    ),
+    "Cyrillic": (span(0x400, 0x45F) + span(0x490, 0x4A3), ["\u0301"]),
+    "Hebrew": (span(0x5D0, 0x5EA), span(0x5B0, 0x5B9) + ["\u05bc", "\u05c1"]),
+    "Arabic": (span(0x621, 0x63A) + span(0x641, 0x64A) + list("پچژگکی"), span(0x64B, 0x652)),
+    "Thai": (span(0xE01, 0xE2E) + list("ะาเแโไ"), list("ัิีึืุู่้๊๋์")),
+    "Devanagari": (span(0x905, 0x914) + span(0x915, 0x939), span(0x93E, 0x94D) + ["\u0902"]),
+    "Han": (span(0x4E00, 0x9FA5), []),
+    "Kana": (span(0x3041, 0x3093) + span(0x30A1, 0x30F4), []),
+    "Hangul": (span(0xAC00, 0xD7A3), []),
+}
+EMOJI = "😀 🎟 🎭 🎶 ❤️ ☺️ 👩‍🎤 👨‍👩‍👧 👍🏽 🇪🇸 🇯🇵 1️⃣ ⭐ ☀ ♥".split()
+SIGNS = list(".,:;-–—/&()[]<>\"'’“”«»!?¿¡#%*+=@§°·…0123456789") + list("٠١٢٣٤٥٦٧٨٩") + list("、。「」")
+# Isolates open and close as they like; marks and joiners stand where they do nothing, too.
+CONTROLS = list("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u200c\u200d\u00ad\u200b\u2060")
+SPACES = list("    \u00a0\u3000\u2009")
+MARKS_MAX = 8  # on one letter, now and then
+
+
+class Texts:
+    """Random texts, by a generator that the caller has seeded."""
+
+    def __init__(self, random):
+        self.random = random
+
+    def word(self, script, letters):
+        """So many letters of a script, marks upon some."""
+        base, marks = SCRIPTS[script]
+        word = []
+        for _ in range(letters):
+            word.append(self.random.choice(base))
+            if marks and self.random.random() < 0.3:
+                word.append(self.random.choice(marks))
+        return "".join(word)
+
+    def stacked(self):
+        """A letter under more marks than any language has."""
+        letter = self.random.choice(SCRIPTS[self.random.choice(list(SCRIPTS))][0])
+        marks = span(0x300, 0x315) + span(0x316, 0x333)
+        return letter + "".join(self.random.choices(marks, k=self.random.randint(1, MARKS_MAX)))
+
+    def piece(self):
+        """A word, or what stands between words."""
+        kind = self.random.random()
+        if kind < 0.70:
+            return self.word(self.random.choice(list(SCRIPTS)), self.random.randint(1, 12))
+        if kind < 0.80:
+            return self.random.choice(EMOJI)
+        if kind < 0.90:
+            return "".join(self.random.choices(SIGNS, k=self.random.randint(1, 4)))
+        return self.stacked() if kind < 0.93 else self.random.choice(CONTROLS)
+
+    def mixture(self, length):
+        """Pieces of all kinds, with and without spaces between them."""
+        text = ""
+        while len(text) < length:
+            text += self.piece() + (
+                self.random.choice(SPACES) if self.random.random() < 0.6 else ""
+            )
+        return text
+
+    def name(self, length):
+        """Words of one script, as most names are."""
+        script = self.random.choice(list(SCRIPTS))
+        text = self.word(script, self.random.randint(2, 10))
+        while len(text) < length:
+            text += " " + self.word(script, self.random.randint(2, 10))
+        return text
+
+    def text(self, length_max):
+        """A text of 1 to so many code points after NFC, most of them short."""
+        reach = length_max if self.random.random() < 0.3 else min(length_max, 30)
+        length = self.random.randint(1, reach)
+        text = self.name(length) if self.random.random() < 0.4 else self.mixture(length)
+        text = unicodedata.normalize("NFC", text)[:length]
+        # One letter is enough not to be blank.
+        if not any(unicodedata.category(character)[0] in "LNS" for character in text):
+            text = self.random.choice(SCRIPTS["Han"][0]) + text[1:]
+        return unicodedata.normalize("NFC", text)
