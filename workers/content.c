@@ -426,6 +426,20 @@ static size_t group_end(const struct reading_order *order, size_t first)
     return end;
 }
 
+/*
+ * Whether the next letter is kerned under a mark, so that it begins before the mark does. Readers
+ * that go by where glyphs begin would take the mark for one of the next letter's.
+ */
+static bool is_overtaken(const struct reading_order *order, size_t first, size_t end)
+{
+    if (end == order->line->glyphs_count || order->glyphs[first].glyph->is_right_to_left)
+        return false;
+    for (size_t i = first + 1; i < end; i++)
+        if (order->glyphs[i].origin > order->glyphs[end].origin)
+            return true;
+    return false;
+}
+
 static void put_glyphs(struct content *content, const struct reading_order *order, struct pen *pen)
 {
     size_t const count = order->line->glyphs_count;
@@ -435,7 +449,7 @@ static void put_glyphs(struct content *content, const struct reading_order *orde
         bool reads_back;
 
         end = group_end(order, first);
-        reads_back = group_reads_back(order, first, end);
+        reads_back = group_reads_back(order, first, end) && !is_overtaken(order, first, end);
         if (!reads_back) {
             end_array(content, pen);
             begin_actual_text(content, is_ellipsis(glyph) ? (struct text){"\xE2\x80\xA6", 3}

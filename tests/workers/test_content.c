@@ -405,6 +405,29 @@ Test(content_text, gives_the_characters_only_where_glyphs_do_not_read_back, .ini
     }
 }
 
+Test(content_text, gives_the_characters_where_the_next_letter_begins_before_a_mark,
+     .init = setup_text, .fini = teardown_text)
+{
+    struct text_block const block = block_of("x\u0302o", 1000000);
+    struct text_line line = block.lines[0];
+    struct glyph glyphs[3];
+    const char *text;
+
+    cr_assert_eq(line.glyphs_count, 3);
+    memcpy(glyphs, line.glyphs, sizeof glyphs);
+    glyphs[1].group = glyphs[0].group; /* a cluster, as where scripts have them */
+    glyphs[0].group_end = glyphs[1].group_end;
+    line.glyphs = glyphs;
+    for (int kern = 0; kern <= UNIT; kern += UNIT) {
+        glyphs[1].x_offset = 0;
+        glyphs[2].x_offset = -kern;
+        content_text(&content, fonts, &block, &line, 0, 0, 0);
+        text = written();
+        cr_expect_eq(strstr(text, "/Span<</ActualText<FEFF00780302>>>BDC ") != NULL, kern > 0, "%s",
+                     text);
+    }
+}
+
 Test(content_text, reads_an_ellipsis_back_as_one, .init = setup_text, .fini = teardown_text)
 {
     struct text_block block = block_of("Spring Fair", 30000);
