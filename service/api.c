@@ -644,12 +644,17 @@ static enum http_turn answer_version(struct api *api, struct request *request)
     struct bytes text = {0};
     struct json_text json = {.out = &text};
 
-    (void)api;
+    char hash[2 * SHA256_BYTES + 1];
+
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        (void)snprintf(hash + 2 * i, 3, "%02x", api->config.fonts_hash[i]);
     json_text_begin_object(&json);
     json_text_name(&json, "name");
     json_text_chars(&json, "ticketpress");
     json_text_name(&json, "version");
     json_text_chars(&json, TICKETPRESS_VERSION);
+    json_text_name(&json, "fonts");
+    json_text_chars(&json, hash);
     json_text_end_object(&json);
     return send_json(request, 200, &json, &text);
 }

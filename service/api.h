@@ -31,6 +31,7 @@ struct api_config {
     const struct client_list *clients; /* NULL: everybody may call */
     struct metrics *metrics;
     const struct bytes *layout_schema; /* JSON */
+    uint8_t fonts_hash[SHA256_BYTES];
 };
 
 /* Errors: ST_NO_MEMORY, ST_LIBRARY. */

@@ -4,6 +4,7 @@
 #include "domain/id.h"
 #include "service/config_json.h"
 #include "service/file.h"
+#include "service/resources.h"
 #include "service/serve.h"
 #include "workers/sign.h"
 
@@ -169,9 +170,10 @@ static const struct command COMMANDS[] = {
      .options = BIT(OPTION_HELP) | BIT(OPTION_MARKDOWN),
      .run = run_settings},
     {.name = "version",
-     .usage = "",
-     .meaning = "name and version",
-     .options = BIT(OPTION_HELP),
+     .usage = "[--fonts PATH]...",
+     .meaning = "name and version, and the hash of the fonts",
+     .options = BIT(OPTION_HELP) | BIT(OPTION_CONFIG),
+     .settings = USED_BY_VERSION,
      .run = run_version},
 };
 enum { COMMANDS_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
@@ -657,6 +659,31 @@ static enum exit_code run_verify(const struct arguments *arguments, const struct
     return code;
 }
 
+/* ---- version ---- */
+
+static enum exit_code run_version(const struct arguments *arguments,
+                                  const struct settings *settings)
+{
+    struct font_set *fonts = NULL;
+    uint8_t hash[SHA256_BYTES];
+    struct error err = {0};
+    enum status st;
+
+    (void)arguments;
+    puts("ticketpress " TICKETPRESS_VERSION);
+    st = resources_load_fonts(settings, &fonts, &err);
+    if (st == ST_OK)
+        st = font_set_hash(fonts, hash, &err);
+    font_set_free(&fonts);
+    if (st != ST_OK)
+        return command_fail(&err, STAGE_SETUP);
+    fputs("fonts ", stdout);
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        printf("%02x", hash[i]);
+    puts("");
+    return EXIT_OK;
+}
+
 /* ---- what needs no settings ---- */
 
 static enum exit_code run_layouts(const struct arguments *arguments,
@@ -681,15 +708,6 @@ static enum exit_code run_settings(const struct arguments *arguments,
         settings_print_markdown(stdout);
     else
         settings_print_help(stdout, USED_BY_ALL);
-    return EXIT_OK;
-}
-
-static enum exit_code run_version(const struct arguments *arguments,
-                                  const struct settings *settings)
-{
-    (void)arguments;
-    (void)settings;
-    puts("ticketpress " TICKETPRESS_VERSION);
     return EXIT_OK;
 }
 

@@ -68,8 +68,10 @@ enum setting_user {
     USED_BY_KEYGEN = 4,
     USED_BY_EVENT_KEY = 8,
     USED_BY_SERVE = 16,
+    USED_BY_VERSION = 32,
     USED_BY_PRESS = USED_BY_RENDER | USED_BY_SERVE,
-    USED_BY_ALL = 31,
+    USED_BY_ALL = 63,
+    USED_WITH_KEYS = USED_BY_ALL & ~USED_BY_VERSION,
 };
 
 struct setting {

@@ -137,6 +137,16 @@ static enum status font_paths_add(struct font_paths *fonts, const char *path, st
     return ST_OK;
 }
 
+static bool is_font_name(const char *name)
+{
+    static const char *const ENDINGS[] = {".ttf", ".otf", ".ttc", ".otc"};
+
+    for (size_t i = 0; i < sizeof ENDINGS / sizeof *ENDINGS; i++)
+        if (ends_with(name, ENDINGS[i]))
+            return true;
+    return false;
+}
+
 static enum status add_font_directory(struct font_paths *fonts, const char *directory,
                                       struct error *err)
 {
@@ -147,7 +157,7 @@ static enum status add_font_directory(struct font_paths *fonts, const char *dire
     for (int i = 0; i < names.count && st == ST_OK; i++) {
         char path[PATH_MAX];
 
-        if (!ends_with(names.entries[i]->d_name, ".ttf"))
+        if (!is_font_name(names.entries[i]->d_name))
             continue;
         st = join_path(directory, names.entries[i]->d_name, path, err);
         if (st == ST_OK)
@@ -155,7 +165,8 @@ static enum status add_font_directory(struct font_paths *fonts, const char *dire
     }
     names_clear(&names);
     if (st == ST_OK && fonts->count == before)
-        st = error_set(err, ST_INVALID, "fonts: %s holds no .ttf file", directory);
+        st = error_set(err, ST_INVALID, "fonts: %s holds no .ttf, .otf, .ttc or .otc file",
+                       directory);
     return st;
 }
 
@@ -280,6 +291,15 @@ static enum status load_layout_schema(const char *data, struct bytes *schema, st
     enum status st = join_path(data, "layout.schema.json", path, err);
 
     return st == ST_OK ? file_read(path, CONFIG_FILE_BYTES_MAX, schema, err) : st;
+}
+
+enum status resources_load_fonts(const struct settings *settings, struct font_set **fonts,
+                                 struct error *err)
+{
+    char data[PATH_MAX];
+    enum status st = find_data(data, err);
+
+    return st == ST_OK ? load_fonts(settings, data, fonts, err) : st;
 }
 
 enum status resources_load_layouts(const struct settings *settings, struct layout_list *layouts,

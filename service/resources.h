@@ -37,6 +37,10 @@ MUST_USE enum status resources_load(const struct settings *settings, struct reso
                                     struct error *err);
 void resources_clear(struct resources *resources);
 
+/* The fonts alone. Errors as above. */
+MUST_USE enum status resources_load_fonts(const struct settings *settings, struct font_set **fonts,
+                                          struct error *err);
+
 /* The layouts alone, anew. *layouts is zeroed on entry and left zeroed on error; errors as above.
  */
 MUST_USE enum status resources_load_layouts(const struct settings *settings,

@@ -465,7 +465,7 @@ static enum status start_jobs(struct service *service, struct error *err)
 
 static enum status start_api(struct service *service, struct error *err)
 {
-    struct api_config const config = {
+    struct api_config config = {
         .pool = service->pool,
         .jobs = service->jobs,
         .keys = service->keys,
@@ -476,7 +476,9 @@ static enum status start_api(struct service *service, struct error *err)
         .layout_schema = &service->resources.layout_schema,
     };
 
-    return api_new(&config, &service->api, err);
+    enum status st = font_set_hash(service->resources.fonts, config.fonts_hash, err);
+
+    return st == ST_OK ? api_new(&config, &service->api, err) : st;
 }
 
 static enum status start_http(struct service *service, struct error *err)

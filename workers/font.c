@@ -43,14 +43,9 @@ struct face {
     struct shaper *_Atomic shaper; /* NULL until it is first asked for */
 };
 
-struct digest {
-    uint8_t bytes[SHA256_BYTES];
-};
-
 struct font_set {
     size_t count;
-    struct face *faces;          /* count of them */
-    struct digest *_Atomic hash; /* NULL until it is first asked for */
+    struct face *faces; /* count of them */
 };
 
 void font_memory_watch(void)
@@ -371,51 +366,43 @@ void font_set_free(struct font_set **set)
     for (size_t i = 0; i < (*set)->count; i++)
         face_close(&(*set)->faces[i]);
     free((*set)->faces);
-    free(atomic_load(&(*set)->hash));
     free(*set);
     *set = NULL;
 }
 
 /* ---- the set's hash ---- */
 
-static enum status hash_faces(const struct font_set *set, struct digest *hash, struct error *err)
+/* Numbers are big-endian: the hash is the same on every machine. */
+struct record {
+    uint8_t directory[SHA256_BYTES], head[SHA256_BYTES];
+    uint8_t file_len[4], member[4];
+};
+_Static_assert(sizeof(struct record) == 2 * SHA256_BYTES + 8, "has no gaps");
+
+static void put_u32(uint8_t *at, uint32_t number)
 {
-    struct {
-        struct digest file;
-        uint8_t member[4]; /* big-endian: the hash is the same on every machine */
-    } records[FONT_FACES_MAX];
-    enum status st = ST_OK;
+    for (int byte = 0; byte < 4; byte++)
+        at[byte] = (uint8_t)(number >> (24 - 8 * byte));
+}
 
-    for (size_t i = 0; i < set->count && st == ST_OK; i++) {
-        const struct face *face = &set->faces[i];
+static enum status make_record(const struct face *face, struct record *record, struct error *err)
+{
+    const struct sfnt *sfnt = &face->sfnt;
+    enum status st = sign_sha256(sfnt->directory.data, sfnt->directory.len, record->directory, err);
 
-        for (int byte = 0; byte < 4; byte++)
-            records[i].member[byte] = (uint8_t)(face->member >> (24 - 8 * byte));
-        st = sign_sha256(face->file, face->file_len, records[i].file.bytes, err);
-    }
-    return st == ST_OK ? sign_sha256(records, set->count * sizeof *records, hash->bytes, err) : st;
+    put_u32(record->file_len, (uint32_t)face->file_len);
+    put_u32(record->member, face->member);
+    return st == ST_OK ? sign_sha256(sfnt->head.data, sfnt->head.len, record->head, err) : st;
 }
 
 enum status font_set_hash(const struct font_set *set, uint8_t hash[SHA256_BYTES], struct error *err)
 {
-    struct font_set *kept = (struct font_set *)(uintptr_t)set; /* what is kept here never changes */
-    struct digest *present = atomic_load_explicit(&kept->hash, memory_order_acquire);
-    struct digest *made;
-    enum status st;
+    struct record records[FONT_FACES_MAX];
+    enum status st = ST_OK;
 
-    if (present != NULL) {
-        memcpy(hash, present->bytes, SHA256_BYTES);
-        return ST_OK;
-    }
-    made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return error_set(err, ST_NO_MEMORY, "the hash of the fonts");
-    st = hash_faces(set, made, err);
-    if (st == ST_OK)
-        memcpy(hash, made->bytes, SHA256_BYTES);
-    if (st != ST_OK || !atomic_compare_exchange_strong(&kept->hash, &present, made))
-        free(made);
-    return st;
+    for (size_t i = 0; i < set->count && st == ST_OK; i++)
+        st = make_record(&set->faces[i], &records[i], err);
+    return st == ST_OK ? sign_sha256(records, set->count * sizeof *records, hash, err) : st;
 }
 
 /* ---- asking ---- */

@@ -163,8 +163,16 @@ check "verify answers for the keys of the client only"
 check "without a command the usage is shown"
 run 0 --help && grep -q '^usage:' out && run 0 help && run 0 render --help && grep -q -- '--workers' out
 check "help is shown on request"
-run 0 version && grep -qx 'ticketpress [0-9.]*' out && run 0 --version
-check "version is one line"
+run 0 version && grep -qx 'ticketpress [0-9.]*' out && grep -qx 'fonts [0-9a-f]\{64\}' out &&
+    [ "$(wc -l <out)" -eq 2 ] && cp out before && run 0 --version && cmp -s out before
+check "version is a line of its own and one for the fonts"
+face=/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf
+run 0 version --fonts $face && ! cmp -s out before && cp out before && run 0 version --fonts $face &&
+    cmp -s out before && cp $face copy.ttf && run 0 version --fonts copy.ttf && cmp -s out before
+check "the hash of the fonts tells which they are, wherever they lie"
+run 2 version --fonts /nowhere/font.ttf && grep -q 'font /nowhere/font.ttf: No such file' err &&
+    grep -qx 'ticketpress [0-9.]*' out
+check "version names a font that is missing"
 refuses 2 'there is no command "fly"' fly
 check "an unknown command is named"
 refuses 2 "there is no option --wings" verify --wings=2 "$plain"

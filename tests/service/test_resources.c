@@ -136,7 +136,7 @@ Test(resources_load, names_the_font_that_it_cannot_use, .init = setup, .fini = t
     const char *paths[] = {directory};
     struct settings const settings = {.fonts = {.paths = paths, .count = 1}};
 
-    expect_refused(&settings, ST_INVALID, directory, "holds no .ttf file");
+    expect_refused(&settings, ST_INVALID, directory, "holds no .ttf, .otf, .ttc or .otc file");
     file_write("broken.ttf", "no font");
     expect_refused(&settings, ST_INVALID, "broken.ttf", "not an OpenType font");
     paths[0] = "/nowhere/font.ttf";
