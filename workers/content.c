@@ -275,6 +275,8 @@ static bool group_reads_back(const struct reading_order *order, size_t first, si
     const struct glyph *head = order->glyphs[first].glyph;
     struct text rest = text_between(order->block, head->group, head->group_end);
 
+    if (rest.len == 1 && end == first + 1)
+        return font_code_point(order->fonts, head->face, head->id) == (unsigned char)rest.data[0];
     for (size_t i = first; i < end; i++) {
         const struct glyph *glyph = order->glyphs[i].glyph;
         uint32_t const wanted = is_ellipsis(glyph) ? 0x2026 : next_character(&rest);
@@ -440,6 +442,19 @@ static bool is_overtaken(const struct reading_order *order, size_t first, size_t
     return false;
 }
 
+/* The groups from first on that read back. */
+static size_t end_of_readable(const struct reading_order *order, size_t first)
+{
+    while (first < order->line->glyphs_count) {
+        size_t const end = group_end(order, first);
+
+        if (!group_reads_back(order, first, end) || is_overtaken(order, first, end))
+            break;
+        first = end;
+    }
+    return first;
+}
+
 static void put_glyphs(struct content *content, const struct reading_order *order, struct pen *pen)
 {
     size_t const count = order->line->glyphs_count;
@@ -448,9 +463,10 @@ static void put_glyphs(struct content *content, const struct reading_order *orde
         const struct glyph *glyph = order->glyphs[first].glyph;
         bool reads_back;
 
-        end = group_end(order, first);
-        reads_back = group_reads_back(order, first, end) && !is_overtaken(order, first, end);
+        end = end_of_readable(order, first);
+        reads_back = end > first;
         if (!reads_back) {
+            end = group_end(order, first);
             end_array(content, pen);
             begin_actual_text(content, is_ellipsis(glyph) ? (struct text){"\xE2\x80\xA6", 3}
                                                           : text_between(order->block, glyph->group,

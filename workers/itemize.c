@@ -117,6 +117,11 @@ static unsigned plain_class(uint32_t c)
     return RANGES[i].class;
 }
 
+static bool is_ascii_letter(unsigned char byte)
+{
+    return (unsigned char)((byte | 0x20) - 'a') < 26;
+}
+
 bool itemize_is_plain(struct text text, bool is_right_to_left)
 {
     unsigned classes = 0;
@@ -125,10 +130,15 @@ bool itemize_is_plain(struct text text, bool is_right_to_left)
     while (at < text.len) {
         unsigned char const byte = (unsigned char)text.data[at];
         uint32_t c = byte;
-        size_t const len = byte < 0x80 ? 1 : utf8_decode(text.data + at, text.len - at, &c);
+        size_t len = 1;
 
-        assert(len > 0);
-        classes |= plain_class(c);
+        if (byte < 0x80) {
+            classes |= is_ascii_letter(byte) ? PLAIN_LATIN : PLAIN_COMMON;
+        } else {
+            len = utf8_decode(text.data + at, text.len - at, &c);
+            assert(len > 0);
+            classes |= plain_class(c);
+        }
         if (classes & NOT_PLAIN)
             return false;
         at += len;

@@ -653,11 +653,29 @@ static void turn_round(struct stretch *stretches, size_t count)
         }
 }
 
+/* Whether a line is one run from left to right. */
+static bool is_plain_span(const struct shaped *shaped, const struct span *span)
+{
+    return span->end > span->first &&
+           shaped->units[span->first].run == shaped->units[span->end - 1].run &&
+           shaped->runs[shaped->units[span->first].run].level == 0;
+}
+
 static size_t list_stretches(const struct shaped *shaped, const struct span *span,
                              struct stretch *stretches)
 {
     size_t count = 0;
 
+    if (is_plain_span(shaped, span)) {
+        const struct unit *first = &shaped->units[span->first],
+                          *last = &shaped->units[span->end - 1];
+
+        stretches[0] = (struct stretch){
+            .glyphs = shaped->glyphs + first->glyph,
+            .count = last->glyph + last->count - first->glyph,
+        };
+        return 1;
+    }
     for (size_t i = span->first; i < span->end; i++) {
         const struct unit *unit = &shaped->units[i];
         const struct glyph *glyphs = shaped->glyphs + unit->glyph;
@@ -692,6 +710,12 @@ static enum status place_stretches(const struct fitting *fitting, const struct s
         }
         line->glyphs = glyphs;
     }
+    line->top = fitting->shaped.top;
+    line->bottom = fitting->shaped.bottom;
+    if (line->glyphs == fitting->shaped.glyphs &&
+        line->glyphs_count == fitting->shaped.glyphs_count)
+        return ST_OK;
+    line->top = line->bottom = 0;
     measure_ink(fitting->setter->fonts, line->glyphs, line->glyphs_count, &line->top,
                 &line->bottom);
     return ST_OK;
@@ -715,8 +739,8 @@ static enum status compose_line(const struct fitting *fitting, const struct span
     size_t const from = span->first < shaped->units_count ? shaped->units[span->first].at
                                                           : (uint32_t)shaped->text.len;
     size_t const to = span->end > span->first ? shaped->units[span->end - 1].end : from;
-    struct stretch *stretches =
-        arena_alloc(fitting->arena, (span->end - span->first + 1) * sizeof *stretches);
+    size_t const stretches_max = is_plain_span(shaped, span) ? 2 : span->end - span->first + 1;
+    struct stretch *stretches = arena_alloc(fitting->arena, stretches_max * sizeof *stretches);
     size_t count;
 
     if (stretches == NULL)
