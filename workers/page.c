@@ -303,17 +303,81 @@ struct composed {
     struct text parts[LAYOUT_PIECES_MAX];
 };
 
-static enum status join(struct writing *writing, const struct layout_element *element, size_t bytes,
-                        struct composed *composed)
+/*
+ * UAX 9, 2.4: what a field holds is isolated, so that it is ordered by its own letters and none of
+ * it, not even a control that it leaves open, reaches its neighbours.
+ */
+struct isolation {
+    size_t opened, closed; /* controls to be set before and behind the field; both 0: none */
+};
+
+static struct isolation isolation_of(struct text text)
 {
-    char *joined = arena_alloc(&writing->writer->arena, bytes + 1);
+    struct isolation isolation = {.opened = 1};
+    size_t depth = 0;
+    uint32_t c = 0;
+
+    for (size_t at = 0; at < text.len;) {
+        at += utf8_decode(text.data + at, text.len - at, &c);
+        if (c >= 0x2066 && c <= 0x2068) /* LRI, RLI, FSI */
+            depth++;
+        else if (c == 0x2069 && depth > 0) /* PDI */
+            depth--;
+        else if (c == 0x2069)
+            isolation.opened++;
+    }
+    isolation.closed = 1 + depth;
+    return isolation;
+}
+
+/* Whether a text may have letters from right to left, or controls: nothing below U+0580 is one. */
+static bool may_turn(struct text text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] >= 0xD6)
+            return true;
+    return false;
+}
+
+static bool needs_isolation(const struct layout_element *element, const struct composed *composed,
+                            bool is_right_to_left)
+{
+    bool needs = is_right_to_left;
+
+    for (size_t i = 0; i < element->pieces_count && !needs; i++)
+        needs = may_turn(composed->parts[i]);
+    return needs;
+}
+
+static void append_text(struct text text, char *joined, size_t *len)
+{
+    memcpy(joined + *len, text.data, text.len);
+    *len += text.len;
+}
+
+static enum status join(struct writing *writing, const struct layout_element *element, size_t bytes,
+                        bool is_right_to_left, struct composed *composed)
+{
+    static const struct text FSI = {"\xE2\x81\xA8", 3}, PDI = {"\xE2\x81\xA9", 3};
+    bool const isolates = needs_isolation(element, composed, is_right_to_left);
+    struct isolation isolations[LAYOUT_PIECES_MAX] = {{0}};
+    char *joined;
     size_t len = 0;
 
+    for (size_t i = 0; i < element->pieces_count && isolates; i++)
+        if (element->pieces[i].field != FIELD_LITERAL && composed->parts[i].len > 0) {
+            isolations[i] = isolation_of(composed->parts[i]);
+            bytes += (isolations[i].opened + isolations[i].closed) * FSI.len;
+        }
+    joined = arena_alloc(&writing->writer->arena, bytes + 1);
     if (joined == NULL)
         return error_set(writing->err, ST_NO_MEMORY, "a text");
     for (size_t i = 0; i < element->pieces_count; i++) {
-        memcpy(joined + len, composed->parts[i].data, composed->parts[i].len);
-        len += composed->parts[i].len;
+        for (size_t j = 0; j < isolations[i].opened; j++)
+            append_text(FSI, joined, &len);
+        append_text(composed->parts[i], joined, &len);
+        for (size_t j = 0; j < isolations[i].closed; j++)
+            append_text(PDI, joined, &len);
     }
     composed->text = (struct text){.data = joined, .len = len};
     return ST_OK;
@@ -321,7 +385,7 @@ static enum status join(struct writing *writing, const struct layout_element *el
 
 /* Put the pieces together. A content whose every field is absent is left out, with its labels. */
 static enum status compose(struct writing *writing, const struct layout_element *element,
-                           struct composed *composed)
+                           bool is_right_to_left, struct composed *composed)
 {
     size_t fields = 0, fields_present = 0, bytes = 0;
 
@@ -344,7 +408,7 @@ static enum status compose(struct writing *writing, const struct layout_element 
         composed->text = composed->parts[0];
         return ST_OK;
     }
-    return join(writing, element, bytes, composed);
+    return join(writing, element, bytes, is_right_to_left, composed);
 }
 
 static bool text_has(struct text text, uint32_t wanted)
@@ -551,7 +615,7 @@ static enum status draw_text(struct writing *writing, const struct placed *place
     };
     struct composed composed;
     struct text_block block;
-    enum status st = compose(writing, element, &composed);
+    enum status st = compose(writing, element, placed->is_mirrored, &composed);
 
     if (st == ST_OK)
         st = text_set(writing->writer->setter, writing->job->batch->locale, composed.text, &fit,

@@ -321,12 +321,15 @@ static enum status divide_run(const struct items *items, size_t run_index, size_
     };
     void *units = shaped->units;
     uint32_t greatest = 0; /* byte before the unit at hand ends */
-    enum status st = grow(arena, &units, &shaped->units_max, shaped->units_count, order.count,
+    enum status st = grow(arena, &units, &shaped->units_max, shaped->units_count, order.count + 1,
                           sizeof *shaped->units, err);
 
     if (st != ST_OK)
         return st;
     shaped->units = units;
+    if (order.count == 0) /* nothing is drawn, but it keeps apart what is on both sides (UAX 9) */
+        shaped->units[shaped->units_count++] =
+            (struct unit){.at = run->at, .run = (uint32_t)run_index};
     note_least(&order, run->end);
     for (size_t i = 0; i < order.count; i++) {
         const struct glyph *glyph = ordered(&order, i);
@@ -701,7 +704,7 @@ static enum status place_stretches(const struct fitting *fitting, const struct s
         line->glyphs_count += stretches[i].count;
     line->glyphs = count > 0 ? stretches[0].glyphs : NULL;
     if (count > 1) {
-        glyphs = arena_alloc(fitting->arena, line->glyphs_count * sizeof *glyphs);
+        glyphs = arena_alloc(fitting->arena, (line->glyphs_count + 1) * sizeof *glyphs);
         if (glyphs == NULL)
             return error_set(err, ST_NO_MEMORY, "a line of text");
         for (size_t i = 0; i < count; i++) {

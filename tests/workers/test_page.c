@@ -411,6 +411,45 @@ Test(page_write_ticket, aligns_in_the_box, .init = setup, .fini = teardown)
     }
 }
 
+/* Written in the order of the text, a line says by its first move where it begins to be read. */
+Test(page_write_ticket, isolates_a_fields_direction_from_its_neighbours, .init = setup,
+     .fini = teardown)
+{
+    static const struct text ROWS[] = {
+        TEXT_OF("ab\u2067"),
+        TEXT_OF("ab\u2067\u2066\u2068"),
+        TEXT_OF("\u2068ab"),
+        TEXT_OF("ab\u2069\u2067"),
+        TEXT_OF("ab\u2069\u2069"),
+        TEXT_OF("ab\u200F"),
+        TEXT_OF("\u2067\u2069ab\u2069"),
+    };
+    char expected[500];
+
+    text_add(field(FIELD_TICKET_HOLDER), field(FIELD_TICKET_TYPE));
+    ticket.type = (struct text)TEXT_OF("(General)");
+    ticket.holder = (struct text)TEXT_OF("ab");
+    write_page();
+    cr_assert_lt(slots.len, sizeof expected);
+    memcpy(expected, slots.data, slots.len);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        ticket.holder = ROWS[i];
+        write_page();
+        cr_expect_str_eq((const char *)slots.data, expected, "%zu", i);
+    }
+}
+
+Test(page_write_ticket, orders_fields_as_the_layout_runs, .init = setup, .fini = teardown)
+{
+    text_add(field(FIELD_TICKET_HOLDER), field(FIELD_TICKET_TYPE));
+    write_page();
+    cr_expect_not_null(strstr((const char *)slots.data, "Td[<"), "the holder is on the left");
+    direction = PAGE_RIGHT_TO_LEFT;
+    write_page();
+    cr_expect_not_null(strstr((const char *)slots.data, "Td[-"), "the holder is on the right: %s", (const char *)slots.data);
+    expect_slots("AnaGeneral|");
+}
+
 Test(page_write_ticket, keeps_stacked_accents_inside_a_tight_box, .init = setup, .fini = teardown)
 {
     /* 4.81 mm are 13.63 pt, just one line of 10 pt: the middle would push the top out. */
