@@ -65,9 +65,10 @@ static enum status read_to_end(int fd, const char *path, size_t bytes_max, size_
     return st;
 }
 
-static enum status open_to_read(const char *path, int *fd, struct stat *info, struct error *err)
+static enum status open_to_read(const char *path, int flags, int *fd, struct stat *info,
+                                struct error *err)
 {
-    *fd = is_standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    *fd = is_standard(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | flags);
     if (*fd < 0 || fstat(*fd, info) != 0)
         return io_error(path, err);
     return ST_OK;
@@ -79,20 +80,46 @@ static void close_read(int fd)
         close(fd);
 }
 
+/* What an open file holds. */
+static enum status read_open(int fd, const char *path, const struct stat *info, size_t bytes_max,
+                             struct bytes *bytes, struct error *err)
+{
+    size_t room = READ_BYTES_MIN;
+
+    assert(bytes_max > 0 && bytes_max <= SIZE_MAX / 4);
+    /* One byte more than the file says, so that a single read can see its end. */
+    if (S_ISREG(info->st_mode) && info->st_size > 0)
+        room = (size_t)info->st_size < bytes_max ? (size_t)info->st_size + 1 : bytes_max + 1;
+    return read_to_end(fd, path, bytes_max, room, bytes, err);
+}
+
 enum status file_read(const char *path, size_t bytes_max, struct bytes *bytes, struct error *err)
 {
     struct stat info;
-    size_t room = READ_BYTES_MIN;
     int fd = -1;
-    enum status st = open_to_read(path, &fd, &info, err);
+    enum status st = open_to_read(path, 0, &fd, &info, err);
 
-    assert(bytes_max > 0 && bytes_max <= SIZE_MAX / 4);
     *bytes = (struct bytes){0};
-    /* One byte more than the file says, so that a single read can see its end. */
-    if (st == ST_OK && S_ISREG(info.st_mode) && info.st_size > 0)
-        room = (size_t)info.st_size < bytes_max ? (size_t)info.st_size + 1 : bytes_max + 1;
     if (st == ST_OK)
-        st = read_to_end(fd, path, bytes_max, room, bytes, err);
+        st = read_open(fd, path, &info, bytes_max, bytes, err);
+    if (st != ST_OK)
+        bytes_clear(bytes);
+    close_read(fd);
+    return st;
+}
+
+enum status file_read_ordinary(const char *path, size_t bytes_max, struct bytes *bytes,
+                               struct error *err)
+{
+    struct stat info;
+    int fd = -1;
+    enum status st = open_to_read(path, O_NONBLOCK, &fd, &info, err); /* of a pipe: at once */
+
+    *bytes = (struct bytes){0};
+    if (st == ST_OK && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        st = error_set(err, ST_IO, "%s: Not an ordinary file", path);
+    if (st == ST_OK)
+        st = read_open(fd, path, &info, bytes_max, bytes, err);
     if (st != ST_OK)
         bytes_clear(bytes);
     close_read(fd);
@@ -114,7 +141,7 @@ enum status file_read_secret(const char *path, size_t bytes_max, struct bytes *b
 {
     struct stat info;
     int fd = -1;
-    enum status st = open_to_read(path, &fd, &info, err);
+    enum status st = open_to_read(path, 0, &fd, &info, err);
 
     assert(bytes_max > 0 && bytes_max <= SIZE_MAX / 4);
     *bytes = (struct bytes){0};

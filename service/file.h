@@ -25,6 +25,15 @@ MUST_USE enum status file_read(const char *path, size_t bytes_max, struct bytes 
                                struct error *err);
 
 /*
+ * The same for a file that another file or a directory names. Nobody waits for what a pipe or a
+ * device there may never say.
+ *
+ * Errors:  ST_IO  what is there is no ordinary file, too
+ */
+MUST_USE enum status file_read_ordinary(const char *path, size_t bytes_max, struct bytes *bytes,
+                                        struct error *err);
+
+/*
  * The same for a file of secrets: the contents are in one place of memory only, to be wiped by
  * file_secret_clear.
  *

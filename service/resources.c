@@ -241,6 +241,16 @@ static enum status add_layout(struct layout_list *list, const char *path, bool i
     return ST_OK;
 }
 
+/* Nobody waits for what a pipe among the layouts may never say. */
+static enum status refuse_pipe(const char *path, struct error *err)
+{
+    struct stat info;
+
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return error_set(err, ST_IO, "%s: Not an ordinary file", path);
+    return ST_OK; /* whatever else is wrong, reading it tells */
+}
+
 static enum status add_layouts(struct layout_list *list, const char *directory, bool is_built_in,
                                struct error *err)
 {
@@ -253,6 +263,8 @@ static enum status add_layouts(struct layout_list *list, const char *directory, 
         if (!ends_with(names.entries[i]->d_name, ".json"))
             continue;
         st = join_path(directory, names.entries[i]->d_name, path, err);
+        if (st == ST_OK)
+            st = refuse_pipe(path, err);
         if (st == ST_OK)
             st = add_layout(list, path, is_built_in, err);
     }

@@ -114,6 +114,28 @@ Test(file_read, tells_missing_from_unreadable, .init = setup, .fini = teardown)
     cr_expect_null(bytes.data);
 }
 
+Test(file_read_ordinary, reads_a_file_and_waits_for_no_pipe, .init = setup, .fini = teardown,
+     .timeout = 10)
+{
+    struct bytes bytes;
+    struct error err = {0};
+
+    file_make("f", 300, 0600);
+    cr_expect_eq(symlink("f", "link"), 0);
+    cr_assert_eq(file_read_ordinary("link", 300, &bytes, NULL), ST_OK);
+    cr_expect_eq(bytes.len, 300);
+    bytes_clear(&bytes);
+    cr_expect_eq(file_read_ordinary("f", 299, &bytes, NULL), ST_TOO_LARGE);
+    cr_expect_eq(file_read_ordinary("none", 10, &bytes, NULL), ST_NOT_FOUND);
+    cr_expect_eq(file_read_ordinary(".", 10, &bytes, &err), ST_IO);
+    cr_expect_str_eq(err.text, ".: Is a directory");
+    cr_assert_eq(mkfifo("pipe", 0600), 0);
+    cr_expect_eq(file_read_ordinary("pipe", 10, &bytes, &err), ST_IO);
+    cr_expect_str_eq(err.text, "pipe: Not an ordinary file");
+    cr_expect_eq(file_read_ordinary("/dev/zero", 10, &bytes, NULL), ST_IO);
+    cr_expect_null(bytes.data);
+}
+
 static const struct {
     mode_t mode;
     enum status expected;

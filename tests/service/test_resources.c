@@ -203,6 +203,15 @@ Test(resources_load, names_the_layout_that_is_broken_and_its_place, .init = setu
     }
 }
 
+Test(resources_load, waits_for_no_pipe_among_the_layouts, .init = setup, .fini = teardown,
+     .timeout = 30)
+{
+    struct settings const settings = {.layouts = directory};
+
+    cr_assert_eq(mkfifo(path_of("pipe.json"), 0600), 0);
+    expect_refused(&settings, ST_IO, "pipe.json", "Not an ordinary file");
+}
+
 Test(resources_load, refuses_two_layouts_of_one_name, .init = setup, .fini = teardown)
 {
     struct settings const settings = {.layouts = directory};
