@@ -3,6 +3,7 @@
 #include "service/config_json.h"
 #include "service/file.h"
 #include "workers/image.h"
+#include "workers/page.h"
 #include "workers/sign.h"
 
 #include <assert.h>
@@ -33,7 +34,7 @@ static enum status load_image(const char *path, struct image *image, struct byte
     struct bytes file = {0};
     struct error fault = {0};
     uint8_t digest[SHA256_BYTES];
-    enum status st = file_read(path, IMAGE_FILE_BYTES_MAX, &file, err);
+    enum status st = file_read_ordinary(path, IMAGE_FILE_BYTES_MAX, &file, err);
 
     if (st == ST_OK) {
         st = image_read(file.data, file.len, image, &fault);
@@ -61,6 +62,27 @@ static void note_bad_image(const struct layout *layout, size_t image, const char
     problems_add(problems, pointer, "bad_image", "%s", what);
 }
 
+/* What an image looks like is known when it has been read: whether each place suits it. */
+static void check_sizes(const struct press_layout *layout, struct problems *problems)
+{
+    for (size_t i = 0; i < layout->layout.elements_count; i++) {
+        const struct layout_element *element = &layout->layout.elements[i];
+        const struct image *image = &layout->images[element->image];
+        char pointer[POINTER_BYTES_MAX];
+        int64_t w_um, h_um;
+
+        if (element->kind != LAYOUT_IMAGE || image->width == 0 ||
+            page_image_size(element, image, &w_um, &h_um))
+            continue;
+        snprintf(pointer, sizeof pointer, "/elements/%zu", i);
+        problems_add(problems, pointer, "bad_image",
+                     "is too long or too thin for its image: %u by %u pixels would become %.2f by "
+                     "%.2f mm",
+                     image->width, image->height, (double)w_um / UM_PER_MM,
+                     (double)h_um / UM_PER_MM);
+    }
+}
+
 /* All images, so that all faults are found at once. A failure of ours ends it. */
 static enum status load_images(const char *layout_path, struct press_layout *layout,
                                struct bytes *content, struct problems *problems, struct error *err)
@@ -82,6 +104,7 @@ static enum status load_images(const char *layout_path, struct press_layout *lay
         if (st != ST_OK)
             note_bad_image(&layout->layout, i, fault.text, problems);
     }
+    check_sizes(layout, problems);
     return problems->count > before ? error_set(err, ST_INVALID, "an image cannot be used") : ST_OK;
 }
 

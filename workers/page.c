@@ -16,6 +16,10 @@ enum {
     POINTER_BYTES_MAX = 64,
     CUT_STROKE_MPT = 250, /* a hairline, which still comes out of every printer */
     CUT_EDGES_MAX = 2 * LAYOUT_CELLS_MAX,
+    /* Of an image as it is drawn: PDF 1.4 knows numbers up to 32,767 (appendix C), here points, and
+     * contents are written in hundredths of a point. */
+    IMAGE_UM_MAX = 11000 * UM_PER_MM,
+    IMAGE_UM_MIN = 10,
 };
 
 /* ---- plans ---- */
@@ -665,23 +669,31 @@ static void draw_line(struct writing *writing, const struct placed *placed)
                                     });
 }
 
-/* The size of an image in its box: both sides by the factor of the one that decides. */
-static void fit_image(const struct placed *placed, int32_t *w_mpt, int32_t *h_mpt)
+/* The size of an image in a box of w by h: both sides by the factor of the one that decides. */
+static void fit_image(enum layout_fit fit, const struct image *image, int64_t *w, int64_t *h)
 {
-    const struct image *image = placed->image;
-    int64_t const by_width = (int64_t)placed->w_mpt * image->height;
-    int64_t const by_height = (int64_t)placed->h_mpt * image->width;
-    enum layout_fit const fit = placed->element->fit;
+    int64_t const by_width = *w * image->height;
+    int64_t const by_height = *h * image->width;
     bool const width_decides = fit == FIT_CONTAIN ? by_width <= by_height : by_width > by_height;
 
-    *w_mpt = placed->w_mpt;
-    *h_mpt = placed->h_mpt;
     if (fit == FIT_STRETCH)
         return;
     if (width_decides)
-        *h_mpt = (int32_t)(by_width / image->width);
+        *h = by_width / image->width;
     else
-        *w_mpt = (int32_t)(by_height / image->height);
+        *w = by_height / image->height;
+}
+
+bool page_image_size(const struct layout_element *element, const struct image *image, int64_t *w_um,
+                     int64_t *h_um)
+{
+    bool const is_upright = element->quarter_turns % 2 == 0;
+
+    *w_um = is_upright ? element->box.w : element->box.h;
+    *h_um = is_upright ? element->box.h : element->box.w;
+    fit_image(element->fit, image, w_um, h_um);
+    return *w_um >= IMAGE_UM_MIN && *w_um <= IMAGE_UM_MAX && *h_um >= IMAGE_UM_MIN &&
+           *h_um <= IMAGE_UM_MAX;
 }
 
 /* Where what is not as large as its box begins, by its alignment: a share of what is left over,
@@ -696,9 +708,13 @@ static void draw_image(struct writing *writing, const struct placed *placed)
     static const int ALIGN_HALVES[] = {[ALIGN_START] = 0, [ALIGN_CENTER] = 1, [ALIGN_END] = 2};
     static const int VALIGN_HALVES[] = {[VALIGN_TOP] = 2, [VALIGN_MIDDLE] = 1, [VALIGN_BOTTOM] = 0};
     bool const is_cut = placed->element->fit == FIT_COVER;
-    int32_t w_mpt = 0, h_mpt = 0;
+    int64_t w = placed->w_mpt, h = placed->h_mpt;
+    int32_t w_mpt, h_mpt;
 
-    fit_image(placed, &w_mpt, &h_mpt);
+    fit_image(placed->element->fit, placed->image, &w, &h);
+    assert(w <= INT32_MAX && h <= INT32_MAX); /* page_image_size has agreed */
+    w_mpt = (int32_t)w;
+    h_mpt = (int32_t)h;
     if (is_cut) {
         content_save(&writing->content);
         content_clip_box(&writing->content, placed->x_mpt, placed->y_mpt, placed->w_mpt,

@@ -58,6 +58,14 @@ struct page_job {
     struct problems *problems; /* missing glyphs are added, with pointers into the request */
 };
 
+/*
+ * How large an image is drawn in its element's box, in um as the picture itself stands, whatever
+ * turns it. Whether that is a size that a PDF file can say: what covers a box may be far longer
+ * than it, and what it contains far thinner.
+ */
+bool page_image_size(const struct layout_element *element, const struct image *image, int64_t *w_um,
+                     int64_t *h_um);
+
 struct page_writer;
 
 /* One per worker: what it needs over and over. Errors: ST_NO_MEMORY, ST_LIBRARY. */

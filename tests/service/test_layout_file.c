@@ -270,6 +270,11 @@ Test(layout_file_load, tells_which_image_it_cannot_use_and_why, .init = setup, .
         {INVALID "/image-too-many-pixels/", "logo.png: "},
     };
 
+    cr_expect_eq(load(INVALID "/image-too-long-or-thin/layout.json"), ST_INVALID);
+    cr_expect_not_null(strstr(err.text, "/elements/1: is too long or too thin for its image: 1 by "
+                                        "32000 pixels would become 50.00 by 1600000.00 mm"),
+                       "%s", err.text);
+
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         char path[PATH_MAX], why[PATH_MAX];
 

@@ -624,6 +624,43 @@ Test(page_write_static, fits_an_image_into_its_box, .init = setup, .fini = teard
     }
 }
 
+Test(page_image_size, is_that_of_the_picture_and_no_larger_than_a_file_can_say)
+{
+    static const struct {
+        const char *name;
+        enum layout_fit fit;
+        uint32_t quarter_turns, width, height;
+        int64_t w_um, h_um;
+        bool expected;
+    } ROWS[] = {
+        {"covering", FIT_COVER, 0, 100, 200, 20000, 40000, true},
+        {"covering, turned", FIT_COVER, 1, 100, 200, 40000, 80000, true},
+        {"contained, turned", FIT_CONTAIN, 3, 200, 100, 40000, 20000, true},
+        {"stretched", FIT_STRETCH, 2, 1, 30000, 20000, 40000, true},
+        {"the longest", FIT_COVER, 0, 10, 5500, 20000, 11000000, true},
+        {"longer", FIT_COVER, 0, 10, 5501, 20000, 11002000, false},
+        {"wider", FIT_COVER, 0, 2751, 10, 11004000, 40000, false},
+        {"beyond 32 bits", FIT_COVER, 0, 1, 32767, 20000, 655340000, false},
+        {"the thinnest", FIT_CONTAIN, 0, 2000, 1, 20000, 10, true},
+        {"thinner", FIT_CONTAIN, 0, 2001, 1, 20000, 9, false},
+        {"narrower", FIT_CONTAIN, 0, 1, 4001, 9, 40000, false},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct image const image = {.width = ROWS[i].width, .height = ROWS[i].height};
+        struct layout_element const element = {.kind = LAYOUT_IMAGE,
+                                               .box = {.w = 20000, .h = 40000},
+                                               .fit = ROWS[i].fit,
+                                               .quarter_turns = ROWS[i].quarter_turns};
+        int64_t w_um, h_um;
+
+        cr_expect_eq(page_image_size(&element, &image, &w_um, &h_um), ROWS[i].expected, "%s",
+                     ROWS[i].name);
+        cr_expect(w_um == ROWS[i].w_um && h_um == ROWS[i].h_um, "%s: %lld %lld", ROWS[i].name,
+                  (long long)w_um, (long long)h_um);
+    }
+}
+
 Test(page_write_static, turns_an_image_and_names_it_by_its_place_in_the_list, .init = setup,
      .fini = teardown)
 {
