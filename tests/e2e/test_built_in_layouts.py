@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The built-in layouts hold every language, the longest texts and the fewest, on the papers they say.
+"""The built-in layouts hold every language, the longest texts and the fewest, on their papers.
 
 usage: test_built_in_layouts.py PROGRAM
 
@@ -94,7 +94,8 @@ def check_files(report, layouts, labels):
     report.check("its languages are those of the labels", readme_languages() == sorted(labels))
     no_labels = [tag for tag in languages() if tag not in labels]
     report.check("the languages that are printed here have labels", not no_labels, no_labels)
-    expect(report, "a4 and letter are one design", same_design_faults(layouts["a4"], layouts["letter"]))
+    differences = same_design_faults(layouts["a4"], layouts["letter"])
+    expect(report, "a4 and letter are one design", differences)
     expect(report, "thermal is black on white", thermal_faults(layouts["thermal"]))
     for name, layout in layouts.items():
         expect(report, f"{name}: no type is too small", small_type_faults(layout))
