@@ -1,8 +1,8 @@
 /*
  * A layout: what stands where on a ticket, as plain data, with the rules that it must keep. Lengths
- * are micrometres from the ticket's top left corner. First comes what is the same on every ticket,
- * then what is not, each in the order of the file; the QR symbol with its white plate is always
- * last, so that nothing can lie on it.
+ * are micrometres from the ticket's top left corner. Where elements overlap, the later in the file
+ * lies on the earlier; the QR symbol with its white plate is always last, so that nothing can lie
+ * on it.
  *
  * A ticket is a whole page, or one cell of a sheet (struct layout_n_up).
  *

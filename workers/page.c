@@ -56,6 +56,22 @@ static bool element_is_static(const struct layout_element *element)
     return true;
 }
 
+/* What an element may colour; of a line, its whole stroke and somewhat more. */
+static struct box_um reach_of(const struct layout_element *element)
+{
+    struct box_um const box = element->box;
+    int32_t const by = element->kind == LAYOUT_LINE ? element->stroke_um : 0;
+
+    return (struct box_um){box.x - by, box.y - by, box.w + 2 * by, box.h + 2 * by};
+}
+
+/* Whether it matters which of two elements is drawn first. Texts do not cover each other. */
+static bool order_matters(const struct layout_element *a, const struct layout_element *b)
+{
+    return (a->kind != LAYOUT_TEXT || b->kind != LAYOUT_TEXT) &&
+           box_overlaps(reach_of(a), reach_of(b));
+}
+
 static enum layout_align mirrored_align(enum layout_align align)
 {
     return align == ALIGN_START ? ALIGN_END : align == ALIGN_END ? ALIGN_START : align;
@@ -87,11 +103,20 @@ static struct placed place(const struct page_plan *plan, const struct font_set *
 
 enum { PASS_STATICS, PASS_SLOTS, PASS_QR, PASSES };
 
-static int pass_of(const struct layout_element *element)
+/* What lies on a slot is drawn with the slots, behind it, even if it is the same on every ticket.
+ */
+static void choose_passes(const struct layout *layout, uint8_t passes[LAYOUT_ELEMENTS_MAX])
 {
-    if (element->kind == LAYOUT_QR)
-        return PASS_QR;
-    return element_is_static(element) ? PASS_STATICS : PASS_SLOTS;
+    for (size_t i = 0; i < layout->elements_count; i++) {
+        const struct layout_element *element = &layout->elements[i];
+
+        passes[i] = element->kind == LAYOUT_QR   ? PASS_QR
+                    : element_is_static(element) ? PASS_STATICS
+                                                 : PASS_SLOTS;
+        for (size_t below = 0; below < i && passes[i] == PASS_STATICS; below++)
+            if (passes[below] == PASS_SLOTS && order_matters(&layout->elements[below], element))
+                passes[i] = PASS_SLOTS;
+    }
 }
 
 static bool layout_has_cells(const struct layout *layout)
@@ -108,15 +133,18 @@ enum status page_plan_new(const struct layout *layout, const struct font_set *fo
 {
     struct page_plan *made =
         calloc(1, sizeof *made + layout->elements_count * sizeof made->elements[0]);
+    uint8_t passes[LAYOUT_ELEMENTS_MAX];
     size_t count = 0;
 
+    assert(layout->elements_count <= LAYOUT_ELEMENTS_MAX);
     if (made == NULL)
         return error_set(err, ST_NO_MEMORY, "layout %s", layout->name.data);
     made->layout = layout;
     made->has_cells = layout_has_cells(layout);
+    choose_passes(layout, passes);
     for (int pass = 0; pass < PASSES; pass++) {
         for (size_t i = 0; i < layout->elements_count; i++)
-            if (pass_of(&layout->elements[i]) == pass)
+            if (passes[i] == pass)
                 made->elements[count++] =
                     place(made, fonts, images, direction, &layout->elements[i]);
         if (pass == PASS_STATICS)

@@ -229,6 +229,39 @@ Test(page_plan_new, counts_a_condition_on_the_ticket_as_its_own, .init = setup, 
     expect_slots("Gate|");
 }
 
+/* A box that only some tickets have, and something on it that all have. */
+Test(page_plan_new, keeps_what_lies_on_a_slot_above_it, .init = setup, .fini = teardown)
+{
+    static const struct {
+        const char *name;
+        enum layout_element_kind below;
+        struct box_um box;
+        bool is_static;
+    } ROWS[] = {
+        {"under the text", LAYOUT_BOX, {0, 0, 100000, 100000}, false},
+        {"a line across it", LAYOUT_LINE, {0, 0, 100000, 100000}, false},
+        {"beside the text", LAYOUT_BOX, {100000, 0, 1000, 1000}, true},
+        {"a text", LAYOUT_TEXT, {0, 0, 100000, 100000}, true},
+    };
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        layout.elements_count = 0;
+        element_add((struct layout_element){.kind = ROWS[i].below,
+                                            .box = ROWS[i].box,
+                                            .size_mpt = 10000,
+                                            .floor_mpt = 10000,
+                                            .wrapped_floor_mpt = 10000,
+                                            .lines_max = 1,
+                                            .has_when = true,
+                                            .when = FIELD_TICKET_HOLDER});
+        text_add(label(LABEL_GATE), NONE);
+        write_page();
+        cr_expect_str_eq(text_in(ROWS[i].is_static ? &statics : &slots), "Gate|", "%s",
+                         ROWS[i].name);
+        cr_expect_str_eq(text_in(ROWS[i].is_static ? &slots : &statics), "", "%s", ROWS[i].name);
+    }
+}
+
 Test(page_write_static, leaves_out_what_hangs_on_an_absent_member_of_the_event, .init = setup,
      .fini = teardown)
 {
@@ -446,7 +479,8 @@ Test(page_write_ticket, orders_fields_as_the_layout_runs, .init = setup, .fini =
     cr_expect_not_null(strstr((const char *)slots.data, "Td[<"), "the holder is on the left");
     direction = PAGE_RIGHT_TO_LEFT;
     write_page();
-    cr_expect_not_null(strstr((const char *)slots.data, "Td[-"), "the holder is on the right: %s", (const char *)slots.data);
+    cr_expect_not_null(strstr((const char *)slots.data, "Td[-"), "the holder is on the right: %s",
+                       (const char *)slots.data);
     expect_slots("AnaGeneral|");
 }
 
