@@ -312,15 +312,16 @@ def overlap_faults(words):
     faults = []
     # A word's box reaches from line to line, and over the next in Arabic; letters fill its middle.
     inner = [
-        (word, word.box._replace(y=word.box.y + word.box.h / 4, h=word.box.h / 2))
-        for word in words
+        (word, word.box._replace(y=word.box.y + word.box.h / 4, h=word.box.h / 2)) for word in words
     ]
     inner.sort(key=lambda each: each[1].y)
     for i, (word, box) in enumerate(inner):
         for other, other_box in inner[i + 1 :]:
             if other_box.y > box.y + box.h:
                 break
-            if box.overlap(other_box)[0] > 0.05:
+            # Poppler takes an Arabic letter that joins nothing, and is kerned, for a word.
+            kerning = min(word.box.h, other.box.h) / 20
+            if box.overlap(other_box)[0] > kerning:
                 faults.append(f"{word.text!r} lies over {other.text!r}")
     return faults
 

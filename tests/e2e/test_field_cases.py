@@ -3,7 +3,7 @@
 
 usage: test_field_cases.py PROGRAM
 
-The cases H01 to H22 (but for other scripts, H02 and H04) and H31 of the list of cases from the field, each by its own check; the sizes
+The cases H01 to H22 and H31 of the list of cases from the field, each by its own check; the sizes
 of H30 are in test_sizes.py. What each check means is at its function in document_checks.py. That
 every check can fail is shown at the end, on documents with planted faults.
 """
@@ -24,7 +24,9 @@ from document_checks import (
     Report,
     accents_dropped,
     expected,
+    overlaid,
     overlap_faults,
+    page_words,
     place_faults,
     token_of,
 )
@@ -39,13 +41,35 @@ ACCENT_PAIRS = [
     ("Işık", "Isik"),
     ("Ipek Işık", "İpek Işık"),
 ]
+UNKNOWN = "Ana\ue123"  # for private use
 JAPANESE, OTHER_JAPANESE = "山田花子", "川本太郎"
 DECOMPOSED, COMPOSED = "Rene\u0301 Du\u0308rr", "René Dürr"
+ARABIC, ARABIC_APART = "محمد علي", "م ح م د ع ل ي"
 SEPARATED, PLAIN = "Open\u2028Air\r\nNight\tOne", "Open Air Night One"
 MARKUP = 'Rock & Roll <Live> "\'90s" (50% \\ off)'
 LONG_NAME = ("The Extraordinarily Long Winter Evenings of Chamber Music " * 5)[:260].strip()
 LONG_HOLDER = ("Maria Wilhelmina Charlotte " * 5)[:120].strip()
 UNBROKEN_NAME, UNBROKEN_HOLDER = "W" * 300, "M" * 200
+WORDS = "Extraordinarily long and winding words without end " * 40
+LONGEST_EVENT = {
+    "name": WORDS[:300].strip(),
+    "venue": WORDS[:300].strip(),
+    "address": WORDS[:300].strip(),
+    "organizer": WORDS[:200].strip(),
+    "notes": WORDS[:2000].strip(),
+    "doors_at": "2027-03-12T18:45:00+01:00",
+    "timezone": "America/Argentina/Buenos_Aires",
+}
+LONGEST = {
+    "id": "{:064}",
+    "order_id": "O" * 64,
+    "holder": WORDS[:200].strip(),
+    "type": WORDS[:100].strip(),
+    "seat": {name: WORDS[:50].strip() for name in ("section", "row", "number")},
+    "gate": WORDS[:50].strip(),
+    "price": {"amount": 10**12, "currency": "KWD"},
+}
+LOCALES = ["en-GB", "de-DE", "ru-RU", "ar-EG", "th-TH", "ja-JP"]
 SAFE_MARGIN_MM = 12
 SAFE_PAGES = {"a4": "595.276 x 841.89", "letter": "612 x 792", "a4-4up": "595.276 x 841.89"}
 LATIN_FONT = "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf"
@@ -59,7 +83,7 @@ HAIRLINE_DPI = (97, 133, 150, 211)
 DARK, LIGHT = 96, 160  # of 255
 
 NAMES = [VIETNAMESE, POLISH, HUNGARIAN, TURKISH]
-HOLDERS = [*NAMES, DECOMPOSED, COMPOSED]
+HOLDERS = [*NAMES, JAPANESE, OTHER_JAPANESE, DECOMPOSED, COMPOSED, ARABIC, ARABIC_APART]
 
 
 def holders():
@@ -216,11 +240,36 @@ class Cases:
         for a, b in ACCENT_PAIRS:
             self.expect_differ(f"H01: PIX {a}|{b}", sheet, a, b, "ticket.holder")
 
+    def h02(self):
+        sheet = self.holders
+        self.expect_text("H02", sheet, JAPANESE, "ticket.holder", JAPANESE)
+        case = f"H02: PIX {JAPANESE}|{OTHER_JAPANESE}"
+        self.expect_differ(case, sheet, JAPANESE, OTHER_JAPANESE, "ticket.holder")
+        self.expect("H02: the default fonts have all these letters", sheet.said)
+        missing = self.sheet("a letter missing", {"a": {"holder": UNKNOWN}, "b": {"holder": "Ana"}})
+        self.seen("H02: a letter that no font has", missing.said, "missing_glyph: U+E123")
+        case = "H02: PIX of a letter that no font has | nothing"
+        self.expect_differ(case, missing, "a", "b", "ticket.holder")
+        said = self.refusal(ticket={"holder": UNKNOWN}, on_missing_glyph="reject")
+        self.seen("H02: the letter is refused where that is asked for", said, "U+E123")
+        festival, other = self.named("春の祭り"), self.named("秋の踊り")
+        self.expect_text("H02", festival, "a", "event.name", "春の祭り")
+        self.expect_differ("H02: PIX 春の祭り|秋の踊り", festival, "a", "a", "event.name", other)
+
     def h03(self):
         sheet = self.holders
         case = "H03: PIX of a name in pieces = composed"
         self.expect_same(case, sheet, DECOMPOSED, COMPOSED, "ticket.holder")
         self.expect_text("H03", sheet, DECOMPOSED, "ticket.holder", COMPOSED)
+
+    def h04(self):
+        sheet = self.holders
+        self.expect_text("H04", sheet, ARABIC, "ticket.holder", ARABIC)
+        case = "H04: PIX of joined letters | the same apart"
+        self.expect_differ(case, sheet, ARABIC, ARABIC_APART, "ticket.holder")
+        for locale in ("en-GB", "ar-EG"):
+            mixed = self.sheet(f"mixed {locale}", event={"name": "Expo 2027 معرض"}, locale=locale)
+            self.expect_text(f"H04 {locale}", mixed, "a", "event.name", "Expo 2027 معرض")
 
     def h05(self):
         separated, plain = self.named(SEPARATED), self.named(PLAIN)
@@ -258,6 +307,15 @@ class Cases:
                 places = self.symbol(sheet, layout).ink, self.symbol(self.plain, layout).ink
                 is_same = places[0] == places[1]
                 self.check(f"H07 {key}: the symbol has not moved ({layout})", is_same, places)
+
+        for locale in LOCALES:
+            sheet = self.sheet(
+                f"longest {locale}", {"a": LONGEST}, event=LONGEST_EVENT, locale=locale
+            )
+            self.expect(f"H07 all texts at their longest, {locale}: BOX", sheet.box_faults())
+            self.expect(
+                f"H07 all texts at their longest, {locale}: QR 100", sheet.symbol_faults(100)
+            )
 
     def h08(self):
         for what, holder in (("empty", ""), ("blank", "   "), ("missing", None)):
@@ -527,33 +585,36 @@ class Cases:
     # ---- no check is blind ----
 
     def seen(self, what, faults, saying=""):
-        """A planted fault is found, and called by its name."""
+        """A fault is found, and called by its name."""
         faults = [str(fault) for fault in faults]
-        self.check(f"planted: {what}", any(saying in fault for fault in faults), faults[:3])
+        self.check(what, any(saying in fault for fault in faults), faults[:3])
 
     def planted_words(self):
-        """BOX, on pages whose first word was moved: no layout would put it there."""
-        for name, layout in self.press.layouts.items():
-            words = self.plain.words()[self.plain.places[name, "a"][0] - 1]
-            over = [words[0], words[1]._replace(box=words[0].box.moved(0.1, 0.1))]
-            self.seen(f"a word over another ({name})", overlap_faults(over), "lies over")
+        """BOX, where another document is laid over one."""
+        sheet = self.press.sheet({"a": {}})
+        both = overlaid(sheet.pdf, self.press.sheet({"a": {"holder": "Bert Moor"}}).pdf)
+        pages = page_words(both, 1, sheet.pages)
+        for (name, layout), words in zip(self.press.layouts.items(), pages):
+            self.seen(f"planted: a word over another ({name})", overlap_faults(words), "lies over")
             fewer = copy.copy(layout)
             fewer.elements = [
-                each
-                for each in layout.elements
-                if "{ticket.holder}" not in str(each) and "{ticket.type}" not in str(each)
+                each for each in layout.elements if "{ticket.holder}" not in each.get("content", "")
             ]
-            self.seen(f"a word in no box ({name})", place_faults(words, fewer), "no text's box")
+            self.seen(
+                f"planted: a word in no box ({name})", place_faults(words, fewer), "no text's box"
+            )
             wide = place_faults(words, layout, margin_mm=layout.width / 4)
-            self.seen(f"a word in the margin ({name})", wide, "over the margin")
+            self.seen(f"planted: a word in the margin ({name})", wide, "over the margin")
             word = words[0]._replace(box=layout.qr().grown(-15).moved(*layout.cells()[0]))
-            self.seen(f"a word on the symbol ({name})", place_faults([word], layout), "QR symbol")
+            self.seen(
+                f"planted: a word on the symbol ({name})", place_faults([word], layout), "QR symbol"
+            )
 
     def planted_pixels(self):
         """PIX, with fonts that have none of the letters."""
         tickets = {name: {"holder": name} for name in (JAPANESE, OTHER_JAPANESE)}
         sheet = self.press.sheet(tickets, "--fonts", LATIN_FONT)
-        self.seen("letters that no font has", sheet.said, "missing_glyph: U+5C71")
+        self.seen("planted: letters that no font has", sheet.said, "missing_glyph: U+5C71")
         for name in self.layouts_with("ticket.holder"):
             count = sheet.difference(name, JAPANESE, OTHER_JAPANESE, "ticket.holder")
             self.check(f"planted: boxes are all alike ({name})", count == 0, f"{count} pixels")
@@ -561,7 +622,7 @@ class Cases:
     def planted_symbols(self):
         plain = self.plain
         event, plain.event = plain.event, {**plain.event, "id": "evt-2"}
-        self.seen("the token of another event", plain.symbol_faults(100), "instead of")
+        self.seen("planted: the token of another event", plain.symbol_faults(100), "instead of")
         plain.event = event
         name = min(self.press.layouts, key=lambda each: self.press.layouts[each].qr().w)
         plate = self.symbol(plain, name).plate
@@ -579,18 +640,21 @@ class Cases:
     def planted_files(self):
         bare_font = self.folder / "bare-font.pdf"
         bare_font.write_bytes(NOT_EMBEDDED)
-        self.seen("a font that is not embedded", font_faults(bare_font), "Helvetica")
+        self.seen("planted: a font that is not embedded", font_faults(bare_font), "Helvetica")
         torn = self.folder / "torn.pdf"
         torn.write_bytes(self.plain.pdf.read_bytes()[:-200])
-        self.seen("the end of a file lost", qpdf_faults(torn), "torn.pdf")
-        self.seen("the same by preflight", preflight_faults(self.plain.pdf, torn), "torn.pdf")
+        self.seen("planted: the end of a file lost", qpdf_faults(torn), "torn.pdf")
+        self.seen(
+            "planted: the same by preflight", preflight_faults(self.plain.pdf, torn), "torn.pdf"
+        )
 
-    def refusal(self, event=None, ticket=None, drop=None):
+    def refusal(self, event=None, ticket=None, drop=None, **members):
         """What the program says to a batch that it must refuse."""
         base = {"id": "T-1", "holder": "Ana Li", "type": "General"}
         base.pop(drop, None)
         event = {name: v for name, v in {**EVENT, **(event or {})}.items() if v is not None}
-        return self.press.refusal({"event": event, "tickets": [{**base, **(ticket or {})}]})
+        tickets = [{**base, **(ticket or {})}]
+        return self.press.refusal({"event": event, "tickets": tickets, **members})
 
 
 def main(program):
