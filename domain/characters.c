@@ -46,6 +46,12 @@ bool character_is_bidi_override(uint32_t code_point)
     return code_point >= 0x202A && code_point <= 0x202E;
 }
 
+bool character_is_bidi_control(uint32_t code_point)
+{
+    return character_is_bidi_override(code_point) || code_point == 0x061C || code_point == 0x200E ||
+           code_point == 0x200F || (code_point >= 0x2066 && code_point <= 0x2069);
+}
+
 bool character_is_invisible(uint32_t code_point)
 {
     return is_in(code_point, INVISIBLE, sizeof INVISIBLE / sizeof *INVISIBLE);

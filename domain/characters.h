@@ -23,6 +23,9 @@ bool character_is_noncharacter(uint32_t code_point);
  */
 bool character_is_bidi_override(uint32_t code_point);
 
+/* Property Bidi_Control: the above, isolates and marks. */
+bool character_is_bidi_control(uint32_t code_point);
+
 /* Draws nothing by itself though it is not White_Space: zero-width, joining, filling and formatting
  * characters. A text of these and white space only is blank on the page. */
 bool character_is_invisible(uint32_t code_point);

@@ -1,5 +1,6 @@
 #include "workers/content.h"
 
+#include "domain/characters.h"
 #include "domain/utf8.h"
 
 #include <assert.h>
@@ -235,14 +236,8 @@ struct reading_order {
     } * glyphs;         /* line->glyphs_count of them */
 };
 
-/* Controls of direction are not shown, and readers add their own. */
-static bool is_direction(uint32_t c)
-{
-    return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
-           (c >= 0x2066 && c <= 0x2069);
-}
-
-/* The next character that is to be read; 0 when there is none. */
+/* The next character that is to be read; 0 when there is none. Controls of direction are not shown,
+ * and readers add their own. */
 static uint32_t next_character(struct text *rest)
 {
     uint32_t c = 0;
@@ -253,7 +248,7 @@ static uint32_t next_character(struct text *rest)
         assert(len > 0);
         rest->data += len;
         rest->len -= len;
-        if (!is_direction(c))
+        if (!character_is_bidi_control(c))
             return c;
     }
     return 0;

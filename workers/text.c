@@ -1,5 +1,6 @@
 #include "workers/text.h"
 
+#include "domain/characters.h"
 #include "domain/utf8.h"
 #include "workers/itemize.h"
 
@@ -122,9 +123,22 @@ static uint32_t substitute_in(hb_font_t *font)
     return glyph;
 }
 
+/* Whether bytes of a text are a space or line feed and nothing else that is seen. */
 static bool is_blank(struct text text, uint32_t at, uint32_t end)
 {
-    return end == at + 1 && (text.data[at] == ' ' || text.data[at] == '\n');
+    bool has_blank = false;
+    uint32_t c = 0;
+
+    if (end == at + 1)
+        return text.data[at] == ' ' || text.data[at] == '\n';
+    while (at < end) {
+        at += (uint32_t)utf8_decode(text.data + at, end - at, &c);
+        if (c == ' ' || c == '\n')
+            has_blank = true;
+        else if (!character_is_bidi_control(c))
+            return false;
+    }
+    return has_blank;
 }
 
 /*
@@ -781,6 +795,7 @@ static enum status cut_short(const struct fitting *fitting, int64_t limit, struc
     struct items const items = {.runs = &run, .runs_count = 1};
     struct shaped mark;
     int64_t width;
+    uint32_t at;
     enum status st = shape(fitting->setter, fitting->tag, (struct text){TEXT, 3}, &items,
                            fitting->arena, &mark, err);
 
@@ -790,9 +805,9 @@ static enum status cut_short(const struct fitting *fitting, int64_t limit, struc
     while (span.end > span.first &&
            (span.width + width > limit || shaped->units[span.end - 1].is_blank))
         span.width -= shaped->units[--span.end].width;
+    at = span.end > span.first ? shaped->units[span.end - 1].end : shaped->units[span.first].at;
     for (size_t i = 0; i < mark.glyphs_count; i++)
-        stand_for_nothing(&mark.glyphs[i], span.end > span.first ? shaped->units[span.end - 1].end
-                                                                 : (uint32_t)shaped->text.len);
+        stand_for_nothing(&mark.glyphs[i], at);
     st = compose_line(fitting, &span,
                       (struct stretch){mark.glyphs, mark.glyphs_count, .level = base}, line, err);
     line->width += (int32_t)width;

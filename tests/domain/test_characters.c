@@ -66,9 +66,25 @@ Test(character_is_white_space, and_the_other_classes_hold_at_their_borders)
         cr_expect(character_is_control(c) == row->control, "control U+%04X", c);
         cr_expect(character_is_noncharacter(c) == row->noncharacter, "noncharacter U+%04X", c);
         cr_expect(character_is_bidi_override(c) == row->bidi_override, "override U+%04X", c);
+        cr_expect(character_is_bidi_control(c) || !row->bidi_override, "control U+%04X", c);
         cr_expect(character_is_invisible(c) == row->invisible, "invisible U+%04X", c);
         cr_expect(character_is_refused(c) ==
                       (row->control || row->noncharacter || row->bidi_override),
                   "refused U+%04X", c);
+    }
+}
+
+Test(character_is_bidi_control, has_marks_embeddings_and_isolates)
+{
+    static const uint32_t FIRST_AND_LAST[][2] = {
+        {0x061C, 0x061C}, {0x200E, 0x200F}, {0x202A, 0x202E}, {0x2066, 0x2069}};
+
+    for (size_t i = 0; i < sizeof FIRST_AND_LAST / sizeof *FIRST_AND_LAST; i++) {
+        uint32_t const first = FIRST_AND_LAST[i][0], last = FIRST_AND_LAST[i][1];
+
+        cr_expect_not(character_is_bidi_control(first - 1), "U+%04X", first - 1);
+        for (uint32_t c = first; c <= last; c++)
+            cr_expect(character_is_bidi_control(c), "U+%04X", c);
+        cr_expect_not(character_is_bidi_control(last + 1), "U+%04X", last + 1);
     }
 }
