@@ -306,32 +306,40 @@ static void warm_up(const struct face *face, const struct shaper *shaper)
     (void)hb_font_get_glyph_extents(shaper->font, 0, &extents);
 }
 
+static void shaper_fill(const struct face *face, struct shaper *shaper)
+{
+    shaper->face = hb_face_new(face);
+    shaper->font = hb_font_new(shaper->face);
+    sfnt_characters(&face->sfnt, shaper->code_points);
+    if (shaper->cids != NULL)
+        cff_cids(&face->cff, face->sfnt.glyph_count, shaper->cids);
+    warm_up(face, shaper);
+    hb_face_make_immutable(shaper->face);
+    hb_font_make_immutable(shaper->font);
+}
+
 static struct shaper *shaper_new(const struct face *face)
 {
     int const watched = errno;
     struct shaper *made = calloc(1, sizeof *made);
+    bool has_room = made != NULL;
 
-    if (made == NULL)
-        return NULL;
+    if (has_room) {
+        made->code_points = calloc(face->sfnt.glyph_count, sizeof *made->code_points);
+        if (face->cff.is_cid_keyed)
+            made->cids = calloc(face->sfnt.glyph_count, sizeof *made->cids);
+        has_room = made->code_points != NULL && (made->cids != NULL || !face->cff.is_cid_keyed);
+    }
     font_memory_watch();
-    made->face = hb_face_new(face);
-    made->font = hb_font_new(made->face);
-    made->code_points = calloc(face->sfnt.glyph_count, sizeof *made->code_points);
-    if (face->cff.is_cid_keyed)
-        made->cids = calloc(face->sfnt.glyph_count, sizeof *made->cids);
-    if (made->code_points != NULL)
-        sfnt_characters(&face->sfnt, made->code_points);
-    if (made->cids != NULL)
-        cff_cids(&face->cff, face->sfnt.glyph_count, made->cids);
-    if (made->code_points != NULL)
-        warm_up(face, made);
-    hb_face_make_immutable(made->face);
-    hb_font_make_immutable(made->font);
-    if (font_memory_has_ended())
-        shaper_free(&made);
-    else
+    if (has_room)
+        shaper_fill(face, made);
+    if (has_room && !font_memory_has_ended()) {
         errno = watched;
-    return made;
+        return made;
+    }
+    shaper_free(&made);
+    errno = ENOMEM;
+    return NULL;
 }
 
 /* Two threads may both make one: the first to be done is heard. */

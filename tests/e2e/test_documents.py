@@ -18,6 +18,13 @@ SMALL_TICKETS = 3
 # How qpdf writes what preflight accepts and a byte pattern can find.
 SPELLING = ["--stream-data=uncompress", "--newline-before-endstream", "--object-streams=disable"]
 
+# Compact outlines, named and CID-keyed, the second from the middle of a collection.
+OPENTYPE = Path("/usr/share/fonts/opentype")
+COMPACT_FONTS = {
+    "EB Garamond": OPENTYPE / "ebgaramond/EBGaramond12-Regular.otf",
+    "Noto Sans CJK SC": OPENTYPE / "noto/NotoSansCJK-Regular.ttc#2",
+}
+
 COUNT, PREFLIGHT, TEXT, SYMBOLS = "pages, one a ticket", "preflight", "each page says", "QR symbols"
 
 
@@ -54,9 +61,9 @@ class Bench:
         path.write_bytes(must_run(self.program, "keygen"))
         return path
 
-    def render(self, batch, name):
+    def render(self, batch, name, *options):
         pdf = self.folder / name
-        must_run(self.program, "render", "--signing-keys", self.keys, batch, "-o", pdf)
+        must_run(self.program, "render", "--signing-keys", self.keys, *options, batch, "-o", pdf)
         return pdf
 
     def refused(self, pdf, keys=None, batch=None):
@@ -115,6 +122,11 @@ def main(program):
             failed += expect_accepted(bench, f"{request} pleases all judges", pdf, batch=batch)
         failed += expect_accepted(bench, f"{SMALL_TICKETS} tickets please all judges", bench.pdf)
         failed += expect_accepted(bench, "so they do uncompressed", bench.plain)
+        for font, path in COMPACT_FONTS.items():
+            pdf = bench.render(bench.batch, "compact.pdf", "--fonts", path)
+            failed += expect_accepted(bench, f"{SMALL_TICKETS} tickets in {font} do, too", pdf)
+            kinds = must_run("pdffonts", pdf).decode().count("CID Type 0C")
+            failed += report(f"{font} is embedded with compact outlines", kinds == 1)
         failed += expect_refused(
             bench, "two pages in each other's place", bench.with_pages("2,1,3"), [TEXT, SYMBOLS]
         )

@@ -474,3 +474,148 @@ Test(font_subset, leaves_no_file_when_memory_ends, .init = setup, .fini = teardo
     cr_expect(file.data == NULL && file.len == 0);
     glyph_set_clear(&glyphs);
 }
+
+/* ---- compact outlines and collections ---- */
+
+#define COLLECTION "/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc"
+
+/* Named glyphs; CID-keyed, the first face of a collection and one from its middle. */
+static const char *const COMPACT[] = {
+    "/usr/share/fonts/opentype/ebgaramond/EBGaramond12-Regular.otf", COLLECTION, COLLECTION "#2"};
+
+static void setup_compact(void)
+{
+    struct error err = {0};
+
+    cr_assert_eq(font_set_open(COMPACT, 3, &fonts, &err), ST_OK, "%s", err.text);
+    for (size_t face = 0; face < 3; face++)
+        cr_assert_not_null(font_shaper(fonts, face));
+}
+
+Test(font_set_open, takes_a_member_of_a_collection_by_its_number, .init = setup_compact,
+     .fini = teardown)
+{
+    cr_expect_eq(font_metrics(fonts, 0)->outlines, FONT_CFF);
+    cr_expect_str_eq(font_metrics(fonts, 1)->postscript_name, "NotoSansCJKjp-Regular");
+    cr_expect_str_eq(font_metrics(fonts, 2)->postscript_name, "NotoSansCJKsc-Regular");
+    cr_expect(font_has(fonts, 2, 0x5C71) && font_has(fonts, 2, 0x20021));
+    cr_expect_not(font_has(fonts, 0, 0x5C71));
+}
+
+Test(font_set_open, names_the_member_that_there_is_not)
+{
+    expect_refused("ten", COLLECTION "#10", ST_INVALID, "the file has 10 faces, from #0 on");
+    expect_refused("of one face", "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf#1",
+                   ST_INVALID, "the file has 1 faces");
+    expect_refused("no number", COLLECTION "#a", ST_NOT_FOUND, "No such file");
+    expect_refused("nothing", COLLECTION "#", ST_NOT_FOUND, "No such file");
+    expect_refused("a large number", COLLECTION "#99999999999999999999", ST_NOT_FOUND, "");
+}
+
+Test(font_reach, of_compact_outlines_is_their_inks, .init = setup_compact, .fini = teardown)
+{
+    for (size_t face = 0; face < 3; face++) {
+        struct glyph_reach const g = font_reach(fonts, face, glyph_of(face, 'g'));
+
+        cr_expect(g.top > 400 * UNIT && g.top < 700 * UNIT, "%d", g.top);
+        cr_expect(g.bottom < -150 * UNIT && g.bottom > -400 * UNIT, "%d", g.bottom);
+        cr_expect_eq(font_reach(fonts, face, glyph_of(face, ' ')).top, 0);
+    }
+}
+
+Test(font_subset, of_compact_outlines_is_a_table_without_the_rest, .init = setup_compact,
+     .fini = teardown)
+{
+    for (size_t face = 0; face < 3; face++) {
+        struct glyph_set glyphs = {0};
+        struct bytes file = {0};
+
+        cr_assert_eq(glyph_set_init(&glyphs, fonts, face, NULL), ST_OK);
+        glyph_set_add(&glyphs, glyph_of(face, 'Q'));
+        glyph_set_add(&glyphs, glyph_of(face, 'g'));
+        cr_assert_eq(font_subset(fonts, face, &glyphs, &file, NULL), ST_OK);
+        cr_expect(file.data[0] == 1 && file.data[1] == 0, "the version of the table");
+        cr_expect_lt(file.len, face == 0 ? 30000 : 4000);
+        cr_expect(glyph_set_has(&glyphs, 0) && glyph_set_has(&glyphs, glyph_of(face, 'g')));
+        cr_expect_eq(font_cid(fonts, face, glyph_of(face, 'g')), glyph_of(face, 'g'),
+                     "in these faces the two are the same");
+        glyph_set_clear(&glyphs);
+        bytes_clear(&file);
+    }
+}
+
+Test(font_subset, of_compact_outlines_leaves_no_file_when_memory_ends, .init = setup_compact,
+     .fini = teardown)
+{
+    struct glyph_set glyphs = {0};
+    struct bytes file = {0};
+
+    cr_assert_eq(glyph_set_init(&glyphs, fonts, 1, NULL), ST_OK);
+    failing_memory_start(1);
+    cr_expect_eq(font_subset(fonts, 1, &glyphs, &file, NULL), ST_NO_MEMORY);
+    cr_expect(failing_memory_stop());
+    cr_expect(file.data == NULL && file.len == 0);
+    glyph_set_clear(&glyphs);
+}
+
+/* ---- shapers and the hash ---- */
+
+Test(font_shaper, is_none_when_memory_ends_and_there_the_next_time)
+{
+    size_t call = 1;
+
+    for (bool has_failed = true; has_failed; call++) {
+        struct font_set *set = NULL;
+        struct hb_font_t *font;
+
+        cr_assert_eq(font_set_open(PATHS, 1, &set, NULL), ST_OK);
+        font_memory_watch();
+        failing_memory_start(call);
+        font = font_shaper(set, 0);
+        has_failed = failing_memory_stop();
+        cr_expect_eq(font == NULL, has_failed, "call %zu", call);
+        cr_expect_eq(font_memory_has_ended(), has_failed, "call %zu", call);
+        font = font_shaper(set, 0);
+        cr_expect_not_null(font);
+        cr_expect_eq(font_shaper(set, 0), font, "it is made once");
+        font_set_free(&set);
+    }
+    cr_expect_gt(call, 2);
+}
+
+static void hash_of(const char *const *paths, size_t count, uint8_t hash[SHA256_BYTES])
+{
+    struct font_set *set = NULL;
+
+    cr_assert_eq(font_set_open(paths, count, &set, NULL), ST_OK);
+    cr_assert_eq(font_set_hash(set, hash, NULL), ST_OK);
+    font_set_free(&set);
+}
+
+Test(font_set_hash, tells_faces_their_order_and_versions_apart, .init = file_make,
+     .fini = file_remove)
+{
+    static const char *const TURNED[] = {COLLECTION "#2", COLLECTION "#1"};
+    const char *const copy[] = {path};
+    uint8_t hashes[7][SHA256_BYTES];
+    size_t len;
+    unsigned char *data = font_bytes(&len);
+
+    cr_assert_eq(sign_start(NULL), ST_OK);
+    hash_of(PATHS, 2, hashes[0]);
+    hash_of(PATHS, 1, hashes[1]);
+    hash_of(PATHS + 1, 1, hashes[2]);
+    hash_of(COMPACT + 1, 2, hashes[3]);
+    hash_of(TURNED, 2, hashes[4]);
+    hash_of(TURNED, 1, hashes[5]);
+    file_write(data, len);
+    hash_of(copy, 1, hashes[6]);
+    cr_expect_arr_eq(hashes[6], hashes[1], SHA256_BYTES, "wherever the file lies");
+    data[12 + 16 + 7] ^= 1; /* the checksum of the second table */
+    file_write(data, len);
+    hash_of(copy, 1, hashes[6]);
+    free(data);
+    for (size_t a = 0; a < 7; a++)
+        for (size_t b = 0; b < a; b++)
+            cr_expect_neq(memcmp(hashes[a], hashes[b], SHA256_BYTES), 0, "%zu and %zu", a, b);
+}
