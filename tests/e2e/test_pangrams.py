@@ -10,6 +10,7 @@ text is refused when any one of its accents is missing.
 Two things that readers cannot do are not asked of them. Poppler turns round the characters of one
 cluster from right to left: Hebrew and Arabic are copied without points and lam-alef. MuPDF knows no
 /ActualText, without which a Devanagari vowel sign that stands before its consonant is read there.
+Tibetan is not among the lines, since hb-view cuts the tops off its vowel signs.
 """
 
 import io
@@ -36,7 +37,7 @@ from document_checks import (
 LAYOUTS = FIXTURES / "layouts" / "valid"
 FONTS_LIST = ROOT / "service" / "data" / "fonts.list"
 DPI = 288
-DISTANCE_PX_MAX = 20  # an accent missing is 60 or more
+DISTANCE_PX_MAX = 10  # 2 at most where all is there, 21 or more where a point is missing
 HB_VIEW_TIMEOUT_S = 60
 
 
@@ -79,6 +80,25 @@ PANGRAMS = [
         "ऋषियों को सताने वाले दुष्ट राक्षसों के राजा श्रीराम",
         readers=("poppler",),
     ),
+    Pangram("Bengali", "bn-BD", "সমস্ত মানুষ স্বাধীনভাবে সমান মর্যাদা এবং অধিকার", readers=()),
+    Pangram("Gurmukhi", "pa-IN", "ਸਾਰਾ ਮਨੁੱਖੀ ਪਰਿਵਾਰ ਆਪਣੀ ਮਹਿਮਾ", readers=()),
+    Pangram("Gujarati", "gu-IN", "પ્રતિષ્ઠા અને અધિકારોની દૃષ્ટિએ સર્વ માનવો", readers=()),
+    Pangram("Tamil", "ta-IN", "மனிதப் பிறவியினர் சகலரும் சுதந்திரமாகவே", readers=()),
+    Pangram("Telugu", "te-IN", "ప్రతిపత్తిస్వత్వముల విషయమున మానవులెల్లరును", readers=()),
+    Pangram("Kannada", "kn-IN", "ಎಲ್ಲಾ ಮಾನವರೂ ಸ್ವತಂತ್ರರಾಗಿಯೇ ಜನಿಸಿದ್ದಾರೆ", readers=()),
+    Pangram("Malayalam", "ml-IN", "മനുഷ്യരെല്ലാവരും തുല്യാവകാശങ്ങളോടും അന്തസ്സോടും", readers=()),
+    Pangram("Sinhala", "si-LK", "සියලු මනුෂ්‍යයෝ නිදහස්ව උපත ලබා ඇත", readers=()),
+    Pangram("Lao", "lo-LA", "ມະນຸດທຸກຄົນເກີດມາມີກຽດສັກສີ", readers=()),
+    Pangram("Khmer", "km-KH", "មនុស្សទាំងអស់កើតមកមានសេរីភាព", readers=()),
+    Pangram("Myanmar", "my-MM", "လူတိုင်းသည် တူညီ လွတ်လပ်သော ဂုဏ်သိက္ခာ", readers=()),
+    Pangram("Armenian", "hy-AM", "Բոլոր մարդիկ ծնվում են ազատ", ("Բոլոր մարղիկ ծնվում են ազատ",)),
+    Pangram(
+        "Georgian",
+        "ka-GE",
+        "ყველა ადამიანი იბადება თავისუფალი",
+        ("ყველა აღამიანი იბადება თავისუფალი",),
+    ),
+    Pangram("Ethiopic", "am-ET", "የሰው ልጅ ሁሉ ሲወለድ ነጻና", ("የሰው ልጅ ሁሉ ሲወለደ ነጻና",)),
     Pangram(
         "Chinese, simplified",
         "zh-CN",
@@ -145,7 +165,7 @@ def distance_px(a, b):
 def ink_by_hb_view(font, pangram, size_pt):
     """The text as HarfBuzz's own program draws it."""
     size_px = size_pt * DPI / 72
-    command = ["hb-view", "-O", "png", "--font-size", f"{size_px:g}", "--margin", "20"]
+    command = ["hb-view", "-O", "png", "--font-size", f"{size_px:g}", "--margin", "100"]
     command += ["--language", pangram.locale, font, pangram.text]
     done = subprocess.run(command, capture_output=True, check=True, timeout=HB_VIEW_TIMEOUT_S)
     return ink_of(Image.open(io.BytesIO(done.stdout)).convert("L"))
