@@ -277,14 +277,9 @@ static void resolve_scripts(struct itemizing *itemizing, UErrorCode *code)
         if (c == '\n')
             open_count = 0;
     }
-    for (size_t i = itemizing->count; i-- > 0;) {
-        struct character *character = &itemizing->characters[i];
-
-        if (character->script != USCRIPT_COMMON)
-            script = character->script;
-        else if (i + 1 < itemizing->count)
-            character->script = itemizing->characters[i + 1].script;
-    }
+    for (size_t i = itemizing->count; i-- > 1;)
+        if (itemizing->characters[i - 1].script == USCRIPT_COMMON)
+            itemizing->characters[i - 1].script = itemizing->characters[i].script;
 }
 
 /* ---- clusters ---- */
@@ -372,6 +367,7 @@ static size_t face_in_turn(const struct font_set *fonts, size_t first, size_t tu
     enum font_weight const weight = font_metrics(fonts, first)->weight;
     bool const is_of_weight = turn <= count;
 
+    assert(count > 0);
     if (turn == 0)
         return first;
     turn = (turn - 1) % count;

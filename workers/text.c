@@ -198,11 +198,12 @@ static enum status grow(struct arena *arena, void **items, size_t *items_max, si
 
     if (*items != NULL && used + more <= *items_max)
         return ST_OK;
+    assert(*items != NULL || used == 0);
     *items_max = used + more + (used > 0 ? used + more : 0);
     grown = arena_alloc(arena, (*items_max + 1) * item_bytes);
     if (grown == NULL)
         return error_set(err, ST_NO_MEMORY, "shaping a text");
-    if (used > 0)
+    if (*items != NULL)
         memcpy(grown, *items, used * item_bytes);
     *items = grown;
     return ST_OK;
@@ -225,6 +226,7 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
                   sizeof *shaped->glyphs, err);
     if (st != ST_OK)
         return st;
+    assert(glyphs != NULL);
     shaped->glyphs = glyphs;
     for (unsigned int i = 0; i < count; i++) {
         struct glyph *glyph = &shaped->glyphs[shaped->glyphs_count + i];
@@ -340,6 +342,7 @@ static enum status divide_run(const struct items *items, size_t run_index, size_
 
     if (st != ST_OK)
         return st;
+    assert(units != NULL);
     shaped->units = units;
     if (order.count == 0) /* nothing is drawn, but it keeps apart what is on both sides (UAX 9) */
         shaped->units[shaped->units_count++] =
@@ -605,11 +608,13 @@ static int32_t size_on_one_line(const struct fitting *fitting, int64_t width)
     const struct text_fit *fit = fitting->fit;
     int64_t size = fit->size_mpt;
 
+    assert(fitting->shaped.text.data != NULL);
     if (memchr(fitting->shaped.text.data, '\n', fitting->shaped.text.len) != NULL)
         return 0;
     if (width <= limit_at(fitting, fit->size_mpt) && ink_fits(fitting, fit->size_mpt))
         return fit->size_mpt;
     if (width > limit_at(fitting, fit->size_mpt)) {
+        assert(width > 0);
         size = (int64_t)fit->width_mpt * FONT_EM / width;
         size -= size % SIZE_STEP_MPT;
     }
