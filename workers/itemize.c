@@ -313,9 +313,14 @@ static size_t cluster_end(const struct itemizing *itemizing, size_t first)
 
 /* ---- faces ---- */
 
+bool itemize_is_ignorable(uint32_t code_point)
+{
+    return u_hasBinaryProperty((UChar32)code_point, UCHAR_DEFAULT_IGNORABLE_CODE_POINT);
+}
+
 static bool draws_nothing(uint32_t c)
 {
-    return c == '\n' || u_hasBinaryProperty((UChar32)c, UCHAR_DEFAULT_IGNORABLE_CODE_POINT);
+    return c == '\n' || itemize_is_ignorable(c);
 }
 
 static bool has_units(const struct font_set *fonts, size_t face, const UChar *units, int32_t count)

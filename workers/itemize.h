@@ -53,6 +53,9 @@ MUST_USE enum status itemize(struct itemizer *itemizer, struct text text, size_t
                              bool is_right_to_left, struct arena *arena, struct items *items,
                              struct error *err);
 
+/* Whether a character is never seen by itself: Default_Ignorable_Code_Point (UAX 44). */
+bool itemize_is_ignorable(uint32_t code_point);
+
 /* The face in which one character is drawn where `face` is the first to be tried. */
 size_t itemize_face_of(const struct itemizer *itemizer, size_t face, uint32_t code_point);
 

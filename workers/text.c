@@ -1,6 +1,5 @@
 #include "workers/text.h"
 
-#include "domain/characters.h"
 #include "domain/utf8.h"
 #include "workers/itemize.h"
 
@@ -135,10 +134,29 @@ static bool is_blank(struct text text, uint32_t at, uint32_t end)
         at += (uint32_t)utf8_decode(text.data + at, end - at, &c);
         if (c == ' ' || c == '\n')
             has_blank = true;
-        else if (!character_is_bidi_control(c))
+        else if (!itemize_is_ignorable(c))
             return false;
     }
     return has_blank;
+}
+
+/* The first character from a byte on that is seen or is a blank; U+0000 when there is none. Where
+ * HarfBuzz takes out a character that is never seen, what follows may have its place. */
+static uint32_t character_seen(struct text text, uint32_t at)
+{
+    uint32_t c = 0;
+
+    while (at < text.len) {
+        at += (uint32_t)utf8_decode(text.data + at, text.len - at, &c);
+        if (!itemize_is_ignorable(c))
+            return c;
+    }
+    return 0;
+}
+
+static bool is_blank_character(uint32_t c)
+{
+    return c == 0 || c == ' ' || c == '\n';
 }
 
 /*
@@ -241,7 +259,7 @@ static enum status take_glyphs(struct text_setter *setter, const struct text_run
             .face = run->face,
             .is_right_to_left = is_right_to_left(run),
         };
-        if (glyph->id == 0 && !is_blank(shaped->text, glyph->at, glyph->at + 1))
+        if (glyph->id == 0 && !is_blank_character(character_seen(shaped->text, glyph->at)))
             substitute_missing(setter->fonts, glyph);
     }
     shaped->glyphs_count += count;
@@ -905,8 +923,7 @@ static enum status find_missing(const struct fitting *fitting, struct text_block
             const struct glyph *glyph = ordered(&order, g);
 
             if (glyph->is_missing)
-                utf8_decode(shaped->text.data + glyph->at, shaped->text.len - glyph->at,
-                            &missing[block->missing_count++]);
+                missing[block->missing_count++] = character_seen(shaped->text, glyph->at);
         }
     }
     block->missing = missing;

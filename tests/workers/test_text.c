@@ -512,6 +512,41 @@ Test(text_set, does_not_report_what_draws_nothing, .init = setup, .fini = teardo
         cr_expect_eq(set(ROWS[i], &fit).missing_count, 0, "%zu", i);
 }
 
+/* A line feed has no glyph, whatever HarfBuzz took out in front of it. */
+Test(text_set, draws_no_line_feed_behind_what_is_never_seen, .init = setup, .fini = teardown)
+{
+    static const char *const ROWS[] = {
+        "\u0627\u2068A\u2069\nB", "\u0627\u2068A\u2069\n", "\u05D0\u2068A\u2069 \nB",
+        "\u0627\u200B\nB",        "\u2067\u05D0\u2060\nB", "\u05D0\u00AD\n\u05D1",
+    };
+    struct text_fit fit = fit_one_line();
+
+    for (uint32_t lines_max = 1; lines_max <= 2; lines_max++) {
+        for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+            struct text_block block;
+
+            fit.lines_max = lines_max;
+            block = set(ROWS[i], &fit);
+            for (size_t m = 0; m < block.missing_count; m++)
+                cr_expect(block.missing[m] == 0x627 || block.missing[m] == 0x5D0 ||
+                              block.missing[m] == 0x5D1,
+                          "%zu: U+%04X", i, block.missing[m]);
+            for (size_t line = 0; line < block.lines_count; line++)
+                for (size_t g = 0; g < block.lines[line].glyphs_count; g++)
+                    cr_expect_neq(block.lines[line].glyphs[g].id, 0, "%zu", i);
+        }
+    }
+}
+
+Test(text_set, reports_the_missing_one_and_not_what_was_taken_out, .init = setup, .fini = teardown)
+{
+    struct text_fit const fit = fit_one_line();
+    struct text_block const block = set("\u2068A\u2069\u5C71 \u202E\u2069\u5C72", &fit);
+
+    cr_assert_eq(block.missing_count, 2);
+    cr_expect(block.missing[0] == 0x5C71 && block.missing[1] == 0x5C72);
+}
+
 Test(text_set, loses_no_mark_that_stands_on_a_space, .init = setup, .fini = teardown)
 {
     /* Under an Arabic letter HarfBuzz makes one of a space and the marks on it. */
