@@ -34,7 +34,6 @@ enum {
     PATH_BYTES = 256,
     FAULTS_SHOWN_MAX = 20,
 };
-#define FONT "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf"
 
 /* How a process says what it found, beside the exit codes of the program. */
 enum { ENDED_UNREACHED = 100, ENDED_LEAKING, ENDED_UNFIT, ENDED_BY_SANITIZER };
@@ -65,13 +64,12 @@ struct sweep {
 static enum exit_code render(const struct sweep *sweep)
 {
     static const char *const ENVIRONMENT[] = {NULL};
-    /* One face is enough: with another one the same is only done twice. */
-    char words[][64] = {"ticketpress", "render", "--workers=1",   "--worker-nice=0",
-                        "--fonts",     FONT,     "--signing-keys"};
+    char words[][64] = {"ticketpress", "render", "--workers=1", "--worker-nice=0",
+                        "--signing-keys"};
     char option[] = "-o";
     char paths[3][PATH_BYTES + 16];
-    char *arguments[] = {words[0], words[1], words[2], words[3], words[4], words[5],
-                         words[6], paths[0], paths[1], option,   paths[2], NULL};
+    char *arguments[] = {words[0], words[1], words[2], words[3], words[4],
+                         paths[0], paths[1], option,   paths[2], NULL};
 
     (void)snprintf(paths[0], sizeof paths[0], "%s", sweep->keys);
     (void)snprintf(paths[1], sizeof paths[1], "%s", sweep->batch);
