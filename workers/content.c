@@ -394,12 +394,33 @@ static bool is_presentation_form(uint32_t c)
     return (c >= 0xFB00 && c <= 0xFDFF) || (c >= 0xFE70 && c <= 0xFEFE);
 }
 
-/* A glyph that stands alone for its characters, and that no character leads to. */
+/* The characters of a text that are seen, as far as there is room for whole ones. */
+static struct text seen_characters(struct text text, char data[READING_BYTES_MAX])
+{
+    size_t len = 0;
+    uint32_t c = 0;
+
+    for (size_t at = 0; at < text.len;) {
+        size_t const bytes = utf8_decode(text.data + at, text.len - at, &c);
+
+        assert(bytes > 0);
+        if (!character_is_invisible(c) && len + bytes <= READING_BYTES_MAX) {
+            memcpy(data + len, text.data + at, bytes);
+            len += bytes;
+        }
+        at += bytes;
+    }
+    return (struct text){.data = data, .len = len};
+}
+
+/* A glyph that stands alone for its characters, and that no character leads to. A joiner that stood
+ * behind it there may not stand behind it elsewhere. */
 static void note_reading(struct content *content, const struct reading_order *order, size_t first,
                          size_t end)
 {
     const struct glyph *glyph = order->glyphs[first].glyph;
     uint32_t const own = font_code_point(order->fonts, glyph->face, glyph->id);
+    char data[READING_BYTES_MAX];
     struct text text;
 
     if (content->readings == NULL || glyph->id == 0 || (own != 0 && !is_presentation_form(own)))
@@ -408,6 +429,9 @@ static void note_reading(struct content *content, const struct reading_order *or
         if (order->glyphs[i].glyph->at == glyph->at)
             return;
     text = text_between(order->block, glyph->at, glyph->end);
+    if (text.len > READING_BYTES_MAX)
+        return;
+    text = seen_characters(text, data);
     if (readings_add(content->readings, glyph->face, glyph->id, text, NULL) != ST_OK)
         content->is_out_of_memory = true;
 }
@@ -486,14 +510,21 @@ static void put_glyphs(struct content *content, const struct reading_order *orde
         put(content, "0 Ts ");
 }
 
-/* Sort by the text. What stands for the same of it keeps its order, from left to right. */
+/* Whether what is seen on the right is read before what is on its left. In a group the glyphs keep
+ * the order of their run. */
+static bool is_read_before(const struct glyph *right, const struct glyph *left)
+{
+    return right->group < left->group || (right->group == left->group && right->is_right_to_left);
+}
+
+/* Sort what is in the order in which it is seen. */
 static void sort_glyphs(struct placed_glyph *glyphs, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         struct placed_glyph const moved = glyphs[i];
         size_t to = i;
 
-        for (; to > 0 && glyphs[to - 1].glyph->group > moved.glyph->group; to--)
+        for (; to > 0 && is_read_before(moved.glyph, glyphs[to - 1].glyph); to--)
             glyphs[to] = glyphs[to - 1];
         glyphs[to] = moved;
     }

@@ -441,6 +441,103 @@ Test(content_text, reads_an_ellipsis_back_as_one, .init = setup_text, .fini = te
     cr_expect_null(strstr(strstr(written(), "EMC"), "BDC"), "the ellipsis itself reads back");
 }
 
+/* ---- right to left ---- */
+
+static void setup_scripts(void)
+{
+    static const char *const SCRIPTS[] = {
+        "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+        "/usr/share/fonts/truetype/noto/NotoSansHebrew-Regular.ttf",
+        "/usr/share/fonts/truetype/noto/NotoNaskhArabic-Regular.ttf",
+        "/usr/share/fonts/truetype/noto/NotoSansArabic-Regular.ttf",
+    };
+
+    cr_assert_eq(font_set_open(SCRIPTS, sizeof SCRIPTS / sizeof *SCRIPTS, &fonts, NULL), ST_OK);
+    cr_assert_eq(text_setter_new(fonts, &setter, NULL), ST_OK);
+    setup();
+}
+
+static unsigned glyph_in(size_t face, uint32_t code_point)
+{
+    hb_codepoint_t glyph = 0;
+
+    cr_assert(hb_font_get_nominal_glyph(font_shaper(fonts, face), code_point, &glyph));
+    return glyph;
+}
+
+/* The glyphs of a line as they are written. */
+static size_t codes_in(const char *text, unsigned *codes, size_t codes_max)
+{
+    size_t count = 0;
+
+    for (const char *c = strchr(text, '['); c != NULL && count < codes_max; c = strchr(c + 1, '<'))
+        if (*c == '<' && c[1] != '<' && c[1] != '/' && strncmp(c, "<FEFF", 5) != 0)
+            for (c++; *c != '>' && count < codes_max; c += 4) {
+                char const code[] = {c[0], c[1], c[2], c[3], '\0'};
+
+                codes[count++] = (unsigned)strtoul(code, NULL, 16);
+            }
+    return count;
+}
+
+Test(content_text, is_written_in_the_order_in_which_it_is_read, .init = setup_scripts,
+     .fini = teardown_text)
+{
+    unsigned codes[16];
+    const char *text = text_written("Dan \u05D3\u05E0\u05D9");
+
+    cr_assert_eq(codes_in(text, codes, 16), 7, "%s", text);
+    cr_expect_eq(codes[0], glyph_in(0, 'D'));
+    cr_expect_eq(codes[4], glyph_in(1, 0x5D3));
+    cr_expect_eq(codes[5], glyph_in(1, 0x5E0));
+    cr_expect_eq(codes[6], glyph_in(1, 0x5D9));
+    cr_expect_null(strstr(text, "BDC"), "%s", text);
+    text = text_written("\u05E9\u05B8\u05DC"); /* the point behind its letter */
+    cr_assert_eq(codes_in(text, codes, 16), 3, "%s", text);
+    cr_expect(codes[0] == glyph_in(1, 0x5E9) && codes[1] == glyph_in(1, 0x5B8) &&
+                  codes[2] == glyph_in(1, 0x5DC),
+              "%s", text);
+}
+
+Test(content_text, notes_what_joined_forms_read_as, .init = setup_scripts, .fini = teardown_text)
+{
+    static const char MEEM[] = "\u0645";
+    struct readings readings = {0};
+    const struct glyph_reading *reading;
+    unsigned codes[4];
+    const char *text;
+
+    content.readings = &readings;
+    text = text_written("\u0645\u062D\u200C"); /* a joiner behind it is no part of a letter */
+    cr_assert_eq(codes_in(text, codes, 4), 2, "%s", text);
+    cr_expect_not_null(strstr(text, "/Span<</ActualText<FEFF0645>>>BDC ["), "%s", text);
+    cr_expect_not_null(strstr(text, "/Span<</ActualText<FEFF062D200C>>>BDC ["), "%s", text);
+    reading = readings_find(&readings, 2, codes[0]);
+    cr_assert_not_null(reading);
+    cr_expect(reading->len == strlen(MEEM) && memcmp(reading->data, MEEM, reading->len) == 0);
+    reading = readings_find(&readings, 2, codes[1]);
+    cr_expect(reading == NULL || reading->len == 2);
+    text_written("Ana \u05D0");
+    cr_expect_leq(readings.count, 2, "what characters lead to is not noted");
+    readings_clear(&readings);
+}
+
+Test(content_text, parts_an_alef_from_its_lam, .init = setup_scripts, .fini = teardown_text)
+{
+    struct text_block const block = block_of("\u0644\u0627", 1000000);
+    const struct glyph *glyphs = block.lines[0].glyphs;
+    const char *text, *move;
+
+    cr_assert(block.lines[0].glyphs_count == 2 && glyphs[0].face == 2 && glyphs[0].advance == 0);
+    cr_assert_geq(glyphs[0].x_offset, 0, "it begins at its lam or to the right of it");
+    text = text_written("\u0644\u0627");
+    move = strstr(text, "EMC /Span");
+    cr_assert_not_null(move, "%s", text);
+    move = strchr(move, '[');
+    cr_expect_eq(strtol(move + 1, NULL, 10),
+                 font_width(fonts, 2, glyphs[1].id) + glyphs[1].x_offset / UNIT + 1, "%s", text);
+}
+
 Test(content_text, of_a_line_without_glyphs_is_nothing, .init = setup_text, .fini = teardown_text)
 {
     struct text_line const line = {.source = {"", 0}};
