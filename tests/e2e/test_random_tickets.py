@@ -145,6 +145,7 @@ def check_random(press, report, judge):
         what = f"document {number + 1}, {len(sheet.tickets)} tickets, {locale}"
         for name, faults in faults_of(sheet, judge).items():
             report.check(f"{what}: {name}", not faults, "\n".join(faults[:5]))
+        sheet.rendered.clear()  # a hundred megabytes
     faults = preflight_faults(*pdfs)
     report.check("preflight finds nothing in all documents", not faults, "\n".join(faults[:5]))
 
