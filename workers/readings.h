@@ -39,6 +39,7 @@ MUST_USE enum status readings_unite(struct readings *dst, const struct readings 
                                     struct error *err);
 
 /* Returns: the reading, valid until the next is added; NULL: none. */
-const struct glyph_reading *readings_find(const struct readings *readings, size_t face, uint32_t glyph);
+const struct glyph_reading *readings_find(const struct readings *readings, size_t face,
+                                          uint32_t glyph);
 
 #endif

@@ -151,8 +151,8 @@ Test(sfnt_advance, is_harfbuzzs_for_every_glyph, .fini = teardown)
         sfnt = open_font();
         font = harfbuzz_font();
         for (uint32_t glyph = 0; glyph < sfnt.glyph_count; glyph++)
-            cr_assert_eq(sfnt_advance(&sfnt, glyph), hb_font_get_glyph_h_advance(font, glyph),
-                         "%s: glyph %u", PATHS[i], glyph);
+            cr_assert_eq((hb_position_t)sfnt_advance(&sfnt, glyph),
+                         hb_font_get_glyph_h_advance(font, glyph), "%s: glyph %u", PATHS[i], glyph);
         hb_font_destroy(font);
     }
 }
