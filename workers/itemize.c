@@ -17,12 +17,21 @@
 enum {
     FACE_NONE = UINT16_MAX,
     BRACKETS_MAX = 64, /* open at once; those beyond take the script before them */
-    SPELLING_MAX = 32, /* UTF-16 units of a cluster that are respelt to find a face */
-    CLASS_VIRAMA = 9,  /* canonical combining class */
+    SPELLING_MAX = 32, /* characters of a cluster that is respelt to find a face */
+    SPELLING_UNITS_MAX = 4 * SPELLING_MAX,
+    KNOWN_FACES = 1024,
+    CLASS_VIRAMA = 9, /* canonical combining class */
+};
+
+/* The face of a character that is a cluster of its own. */
+struct known_face {
+    uint32_t code_point; /* 0: none, which no face is asked for */
+    uint16_t first_face, face;
 };
 
 struct itemizer {
     const struct font_set *fonts;
+    struct known_face known[KNOWN_FACES]; /* by code point */
     UBiDi *bidi;
     UBreakIterator *clusters;
     const UNormalizer2 *nfc, *nfd;
@@ -335,34 +344,54 @@ static bool has_units(const struct font_set *fonts, size_t face, const UChar *un
     return true;
 }
 
-/* Another spelling of the same: HarfBuzz tries these too. */
-static bool has_spelling(const struct itemizer *itemizer, const UNormalizer2 *form, size_t face,
-                         const UChar *units, int32_t count)
+/* A grapheme cluster, and other spellings of it once they are needed: HarfBuzz tries these too. */
+struct cluster {
+    const struct character *characters; /* count of them */
+    size_t count;
+    bool is_spelt;
+    UChar composed[SPELLING_UNITS_MAX], decomposed[SPELLING_UNITS_MAX];
+    int32_t composed_count, decomposed_count; /* 0: it is spelt so already, or too long */
+};
+
+static int32_t respell(const UNormalizer2 *form, const UChar *units, int32_t count, UChar *spelling)
 {
     UErrorCode code = U_ZERO_ERROR;
-    UChar spelling[4 * SPELLING_MAX];
-    int32_t const len = unorm2_normalize(form, units, count, spelling, 4 * SPELLING_MAX, &code);
+    int32_t len = 0;
 
-    return U_SUCCESS(code) && has_units(itemizer->fonts, face, spelling, len);
+    if (!unorm2_isNormalized(form, units, count, &code))
+        len = unorm2_normalize(form, units, count, spelling, SPELLING_UNITS_MAX, &code);
+    return U_SUCCESS(code) ? len : 0;
 }
 
-static bool has_cluster(const struct itemizing *itemizing, size_t face, size_t first, size_t end)
+static void spell(const struct itemizer *itemizer, struct cluster *cluster)
 {
-    const struct itemizer *itemizer = itemizing->itemizer;
     UChar units[2 * SPELLING_MAX];
-    size_t missing = 0;
-    int32_t used;
+    int32_t count;
 
-    for (size_t i = first; i < end; i++)
-        missing += !draws_nothing(itemizing->characters[i].code_point) &&
-                   !font_has(itemizer->fonts, face, itemizing->characters[i].code_point);
+    cluster->is_spelt = true;
+    cluster->composed_count = cluster->decomposed_count = 0;
+    if (cluster->count > SPELLING_MAX)
+        return;
+    count = units_of(cluster->characters, cluster->count, units);
+    cluster->composed_count = respell(itemizer->nfc, units, count, cluster->composed);
+    cluster->decomposed_count = respell(itemizer->nfd, units, count, cluster->decomposed);
+}
+
+static bool has_cluster(const struct itemizer *itemizer, size_t face, struct cluster *cluster)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < cluster->count; i++)
+        missing += !draws_nothing(cluster->characters[i].code_point) &&
+                   !font_has(itemizer->fonts, face, cluster->characters[i].code_point);
     if (missing == 0)
         return true;
-    if (end - first > SPELLING_MAX)
-        return false;
-    used = units_of(itemizing->characters + first, end - first, units);
-    return has_spelling(itemizer, itemizer->nfd, face, units, used) ||
-           has_spelling(itemizer, itemizer->nfc, face, units, used);
+    if (!cluster->is_spelt)
+        spell(itemizer, cluster);
+    return (cluster->decomposed_count > 0 &&
+            has_units(itemizer->fonts, face, cluster->decomposed, cluster->decomposed_count)) ||
+           (cluster->composed_count > 0 &&
+            has_units(itemizer->fonts, face, cluster->composed, cluster->composed_count));
 }
 
 /* The faces' order of preference: the first; the others of its weight; the rest. */
@@ -379,18 +408,34 @@ static size_t face_in_turn(const struct font_set *fonts, size_t first, size_t tu
     return (font_metrics(fonts, turn)->weight == weight) == is_of_weight ? turn : FACE_NONE;
 }
 
-static size_t find_face(const struct itemizing *itemizing, size_t first, size_t end)
+static size_t try_faces(const struct itemizer *itemizer, size_t first_face, struct cluster *cluster)
 {
-    const struct font_set *fonts = itemizing->itemizer->fonts;
-    size_t const turns = 1 + 2 * font_set_faces_count(fonts);
+    size_t const turns = 1 + 2 * font_set_faces_count(itemizer->fonts);
 
     for (size_t turn = 0; turn < turns; turn++) {
-        size_t const face = face_in_turn(fonts, itemizing->face, turn);
+        size_t const face = face_in_turn(itemizer->fonts, first_face, turn);
 
-        if (face != FACE_NONE && has_cluster(itemizing, face, first, end))
+        if (face != FACE_NONE && has_cluster(itemizer, face, cluster))
             return face;
     }
-    return itemizing->face;
+    return first_face;
+}
+
+/* Behind dozens of faces an ideograph takes microseconds to find, so it is remembered. */
+static size_t find_face(struct itemizer *itemizer, size_t first_face, struct cluster *cluster)
+{
+    uint32_t const c = cluster->characters[0].code_point;
+    struct known_face *known = &itemizer->known[c % KNOWN_FACES];
+
+    if (cluster->count > 1)
+        return try_faces(itemizer, first_face, cluster);
+    if (known->code_point != c || known->first_face != first_face)
+        *known = (struct known_face){
+            .code_point = c,
+            .first_face = (uint16_t)first_face,
+            .face = (uint16_t)try_faces(itemizer, first_face, cluster),
+        };
+    return known->face;
 }
 
 static bool is_of_first_scripts(UScriptCode script)
@@ -426,14 +471,18 @@ static void choose_faces(struct itemizing *itemizing)
 
     for (size_t first = 0, end; first < itemizing->count; first = end) {
         struct character *character = &itemizing->characters[first];
+        struct cluster cluster;
         size_t face;
 
         end = cluster_end(itemizing, first);
+        cluster.characters = character;
+        cluster.count = end - first;
+        cluster.is_spelt = false;
         if (letters != FACE_NONE && stays_with_letters(character) &&
-            has_cluster(itemizing, letters, first, end))
+            has_cluster(itemizing->itemizer, letters, &cluster))
             face = letters;
         else
-            face = find_face(itemizing, first, end);
+            face = find_face(itemizing->itemizer, itemizing->face, &cluster);
         if (!is_shared(character->own))
             letters = face;
         for (size_t i = first; i < end; i++)
