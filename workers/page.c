@@ -133,7 +133,7 @@ enum status page_plan_new(const struct layout *layout, const struct font_set *fo
 {
     struct page_plan *made =
         calloc(1, sizeof *made + layout->elements_count * sizeof made->elements[0]);
-    uint8_t passes[LAYOUT_ELEMENTS_MAX];
+    uint8_t passes[LAYOUT_ELEMENTS_MAX] = {0};
     size_t count = 0;
 
     assert(layout->elements_count <= LAYOUT_ELEMENTS_MAX);

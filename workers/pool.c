@@ -366,6 +366,13 @@ static void slot_set(struct pool *pool, size_t slot, struct worker *worker)
     unlock(pool);
 }
 
+/* EAGAIN says that a resource is short: memory for the stack, or threads of the system. */
+static enum status thread_error(int code, struct error *err)
+{
+    return error_set(err, code == EAGAIN ? ST_NO_MEMORY : ST_IO, "a thread cannot be started: %s",
+                     strerror(code));
+}
+
 /* Start a worker in an empty slot; it says through started_locked how that went. */
 static enum status worker_start(struct pool *pool, size_t slot, struct error *err)
 {
@@ -386,7 +393,7 @@ static enum status worker_start(struct pool *pool, size_t slot, struct error *er
     pool->starting--;
     unlock(pool);
     free(worker);
-    return error_set(err, ST_IO, "a thread cannot be started: %s", strerror(code));
+    return thread_error(code, err);
 }
 
 /* Wait for a worker's end and free it. It was not given up. */
@@ -620,8 +627,7 @@ static enum status start_watchdog(struct pool *pool, struct error *err)
 {
     int code = thread_start(&pool->watchdog, watchdog_main, pool);
 
-    return code == 0 ? ST_OK
-                     : error_set(err, ST_IO, "a thread cannot be started: %s", strerror(code));
+    return code == 0 ? ST_OK : thread_error(code, err);
 }
 
 /* No task is open: let all threads go. */

@@ -507,7 +507,7 @@ Test(pool_start, fails_when_the_system_gives_no_thread, .timeout = TIMEOUT_S)
     struct error err = {0};
 
     forbid_threads(true);
-    cr_expect_eq(pool_start(&config, &pool, &err), ST_IO);
+    cr_expect_eq(pool_start(&config, &pool, &err), ST_NO_MEMORY);
     cr_expect_null(pool);
     cr_expect_not_null(strstr(err.text, "thread"));
     forbid_threads(false);
