@@ -343,8 +343,8 @@ static void set_rise(struct content *content, struct pen *pen, int32_t rise)
 static void put_face(struct content *content, size_t face, int32_t size_mpt)
 {
     put(content, "/F");
-    put_digits(content, face, 1);
-    put_char(content, ' ');
+    put_digits(content, face & ~(size_t)READINGS_MIRRORED, 1);
+    put(content, (face & READINGS_MIRRORED) != 0 ? "M " : " ");
     put_mpt(content, size_mpt);
     put(content, "Tf ");
 }
@@ -364,12 +364,12 @@ static int64_t rounded_quotient(int64_t value, int64_t divisor)
 }
 
 static void put_glyph(struct content *content, const struct font_set *fonts, struct pen *pen,
-                      const struct placed_glyph *placed)
+                      const struct placed_glyph *placed, bool is_mirrored)
 {
     const struct glyph *glyph = placed->glyph;
     int64_t const target = rounded_quotient(placed->origin, FONT_EM / FONT_SCALE);
 
-    set_face(content, pen, glyph->face);
+    set_face(content, pen, is_mirrored ? glyph->face | READINGS_MIRRORED : glyph->face);
     set_rise(content, pen, glyph->y_offset);
     if (!pen->is_in_array)
         put_char(content, '[');
@@ -436,6 +436,31 @@ static void note_reading(struct content *content, const struct reading_order *or
         content->is_out_of_memory = true;
 }
 
+/* Whether a group is one glyph from right to left that elsewhere is another character: a bracket
+ * that is drawn as the one that faces it. */
+static bool is_mirrored(const struct reading_order *order, size_t first, size_t end)
+{
+    const struct glyph *glyph = order->glyphs[first].glyph;
+    struct text rest = text_between(order->block, glyph->group, glyph->group_end);
+    uint32_t const own = font_code_point(order->fonts, glyph->face, glyph->id);
+    uint32_t const c = next_character(&rest);
+
+    return end == first + 1 && glyph->is_right_to_left && !glyph->is_missing && own != 0 &&
+           !is_presentation_form(own) && c != 0 && c != own && next_character(&rest) == 0;
+}
+
+static void note_mirrored(struct content *content, const struct reading_order *order, size_t first)
+{
+    const struct glyph *glyph = order->glyphs[first].glyph;
+    struct text const text = text_between(order->block, glyph->at, glyph->end);
+    char data[READING_BYTES_MAX];
+
+    if (content->readings != NULL &&
+        readings_add(content->readings, glyph->face | READINGS_MIRRORED, glyph->id,
+                     seen_characters(text, data), NULL) != ST_OK)
+        content->is_out_of_memory = true;
+}
+
 static size_t group_end(const struct reading_order *order, size_t first)
 {
     size_t end = first + 1;
@@ -480,12 +505,13 @@ static void put_glyphs(struct content *content, const struct reading_order *orde
 
     for (size_t first = 0, end; first < count; first = end) {
         const struct glyph *glyph = order->glyphs[first].glyph;
-        bool reads_back;
+        bool reads_back, mirrors = false;
 
         end = end_of_readable(order, first);
         reads_back = end > first;
         if (!reads_back) {
             end = group_end(order, first);
+            mirrors = content->readings != NULL && is_mirrored(order, first, end);
             end_array(content, pen);
             begin_actual_text(content, is_ellipsis(glyph) ? (struct text){"\xE2\x80\xA6", 3}
                                                           : text_between(order->block, glyph->group,
@@ -494,8 +520,10 @@ static void put_glyphs(struct content *content, const struct reading_order *orde
         if (!reserve(content, OPERATOR_CHARS_MAX + (end - first) * GLYPH_CHARS_MAX))
             return;
         for (size_t i = first; i < end; i++) {
-            put_glyph(content, order->fonts, pen, &order->glyphs[i]);
-            if (!reads_back)
+            put_glyph(content, order->fonts, pen, &order->glyphs[i], mirrors);
+            if (mirrors)
+                note_mirrored(content, order, i);
+            else if (!reads_back)
                 note_reading(content, order, i, end);
         }
         if (!reads_back) {

@@ -62,9 +62,9 @@ void content_line(struct content *content, const struct content_line *line);
 
 /*
  * One line of a block with its baseline's left end at x, y. Glyphs are written as two-byte codes of
- * font /F<face>, in the order in which they are read: those of a run from right to left one to the
- * left of the other. Where reading them back would not give the characters, these are given as
- * /ActualText, for as few glyphs as can be.
+ * font /F<face>, or /F<face>M where a bracket is mirrored, in the order in which they are read:
+ * those of a run from right to left one to the left of the other. Where reading them back would not
+ * give the characters, these are given as /ActualText, for as few glyphs as can be.
  */
 void content_text(struct content *content, const struct font_set *fonts,
                   const struct text_block *block, const struct text_line *line, uint32_t color,

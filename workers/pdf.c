@@ -17,6 +17,7 @@
 enum {
     KIDS_MAX = 128, /* of a page tree node; PDF 1.4 lets an array hold 8,191 items */
     OBJECTS_PER_FONT = 6,
+    OBJECTS_PER_MIRRORED_FONT = 2,
     FIXED_OBJECTS = 4, /* catalog, info, metadata, colour profile */
     POOL_NODE_BYTES = 1 << 16,
     BYTES_PER_OBJECT = 192, /* at most: the frame of an object, its keys and its line in the xref */
@@ -189,6 +190,8 @@ void pdf_profile_free(struct pdf_profile **profile)
 struct font_parts {
     char name[TAG_LETTERS + 1 + sizeof((struct font_metrics *)0)->postscript_name];
     struct bytes file, to_unicode, cid_set; /* compressed */
+    struct bytes mirrored;                  /* the map of mirrored characters; empty: none */
+    size_t mirrored_object;                 /* the font with that map; 0: none */
 };
 
 struct composition {
@@ -577,8 +580,10 @@ static enum status append_bfchars(struct composition *composition, size_t font, 
 }
 
 /* ISO 32000-1, 9.10.3: from CIDs to characters. */
-static enum status make_to_unicode(struct composition *composition, size_t font,
-                                   struct font_parts *parts)
+static enum status make_map(struct composition *composition, size_t font,
+                            enum status (*append_entries)(struct composition *, size_t,
+                                                          struct bytes *),
+                            struct bytes *out)
 {
     struct bytes cmap = {0};
     enum status st = append(&cmap, composition->err,
@@ -588,15 +593,57 @@ static enum status make_to_unicode(struct composition *composition, size_t font,
                             "1 begincodespacerange\n<0000><FFFF>\nendcodespacerange\n");
 
     if (st == ST_OK)
-        st = append_bfchars(composition, font, &cmap);
+        st = append_entries(composition, font, &cmap);
     if (st == ST_OK)
         st = append(&cmap, composition->err,
                     "endcmap\nCMapName currentdict/CMap defineresource pop\nend\nend\n");
     if (st == ST_OK)
-        st = deflate_append(composition->deflater, DEFLATE_SMALL, cmap.data, cmap.len,
-                            &parts->to_unicode, composition->err);
+        st = deflate_append(composition->deflater, DEFLATE_SMALL, cmap.data, cmap.len, out,
+                            composition->err);
     bytes_clear(&cmap);
     return st;
+}
+
+static bool is_mirrored(const struct pdf_input *input, size_t font,
+                        const struct glyph_reading *reading)
+{
+    return reading->face == (input->fonts[font].face | READINGS_MIRRORED);
+}
+
+/* One block: Unicode has not many pairs, and of these a document few. */
+static enum status append_mirrored(struct composition *composition, size_t font, struct bytes *cmap)
+{
+    const struct readings *readings = composition->input->readings;
+    size_t first = 0, end;
+    enum status st;
+
+    while (!is_mirrored(composition->input, font, &readings->list[first]))
+        first++;
+    end = first;
+    while (end < readings->count && end - first < BFCHARS_MAX &&
+           is_mirrored(composition->input, font, &readings->list[end]))
+        end++;
+    st = append(cmap, composition->err, "%zu beginbfchar\n", end - first);
+    for (size_t i = first; i < end && st == ST_OK; i++) {
+        const struct glyph_reading *reading = &readings->list[i];
+
+        st = append(cmap, composition->err, "<%04X><", cid_of(composition, font, reading->glyph));
+        if (st == ST_OK)
+            st = append_reading(composition, reading, cmap);
+        if (st == ST_OK)
+            st = append(cmap, composition->err, ">\n");
+    }
+    return st == ST_OK ? append(cmap, composition->err, "endbfchar\n") : st;
+}
+
+static bool has_mirrored(const struct pdf_input *input, size_t font)
+{
+    const struct readings *readings = input->readings;
+    bool has = false;
+
+    for (size_t i = 0; readings != NULL && i < readings->count && !has; i++)
+        has = is_mirrored(input, font, &readings->list[i]);
+    return has;
 }
 
 static enum status make_font(struct composition *composition, size_t font)
@@ -610,7 +657,9 @@ static enum status make_font(struct composition *composition, size_t font)
     if (st == ST_OK)
         st = make_cid_set(composition, font, parts);
     if (st == ST_OK)
-        st = make_to_unicode(composition, font, parts);
+        st = make_map(composition, font, append_bfchars, &parts->to_unicode);
+    if (st == ST_OK && has_mirrored(composition->input, font))
+        st = make_map(composition, font, append_mirrored, &parts->mirrored);
     return st;
 }
 
@@ -629,6 +678,15 @@ static void write_type0(struct composition *composition, size_t font, HPDF_Strea
         "/ToUnicode %zu 0 R",
         composition->fonts[font].name, font_object(composition, font, FONT_CID),
         font_object(composition, font, FONT_TO_UNICODE));
+}
+
+static void write_mirrored(struct composition *composition, size_t font, HPDF_Stream stream)
+{
+    put(stream,
+        "/Type/Font/Subtype/Type0/BaseFont/%s/Encoding/Identity-H/DescendantFonts[%zu 0 R]"
+        "/ToUnicode %zu 0 R",
+        composition->fonts[font].name, font_object(composition, font, FONT_CID),
+        composition->fonts[font].mirrored_object + 1);
 }
 
 /* Runs of neighbouring CIDs: "first [width width ...]" (ISO 32000-1, 9.7.4.3). */
@@ -704,6 +762,14 @@ static void add_fonts(struct composition *composition)
         add_object(composition, write_deflated, font, data_of(&parts->to_unicode));
         add_object(composition, write_deflated, font, data_of(&parts->cid_set));
     }
+    for (size_t font = 0; font < composition->input->fonts_count; font++) {
+        struct font_parts *parts = &composition->fonts[font];
+
+        if (parts->mirrored.len == 0)
+            continue;
+        parts->mirrored_object = add_object(composition, write_mirrored, font, NO_STREAM);
+        add_object(composition, write_deflated, font, data_of(&parts->mirrored));
+    }
 }
 
 /* ---- pages ---- */
@@ -770,9 +836,14 @@ static void put_resources(const struct composition *composition, HPDF_Stream str
     const struct pdf_input *input = composition->input;
 
     put(stream, "/Resources<</Font<<");
-    for (size_t font = 0; font < input->fonts_count; font++)
+    for (size_t font = 0; font < input->fonts_count; font++) {
+        size_t const mirrored = composition->fonts[font].mirrored_object;
+
         put(stream, "/F%zu %zu 0 R", input->fonts[font].face,
             font_object(composition, font, FONT_TYPE0));
+        if (mirrored != 0)
+            put(stream, "/F%zuM %zu 0 R", input->fonts[font].face, mirrored);
+    }
     put(stream, ">>");
     if (input->images_count > 0) {
         put(stream, "/XObject<<");
@@ -946,6 +1017,9 @@ static size_t count_objects(const struct pdf_input *input)
     size_t count = FIXED_OBJECTS + input->images_count + input->fonts_count * OBJECTS_PER_FONT +
                    tree_for(input->pages_count).nodes + input->pages_count + input->tickets_count;
 
+    for (size_t font = 0; font < input->fonts_count; font++)
+        if (has_mirrored(input, font))
+            count += OBJECTS_PER_MIRRORED_FONT;
     for (size_t i = 0; i < input->sheets_count; i++)
         count += input->sheets[i].cells_count + (input->sheets[i].after.data != NULL);
     return count;
@@ -987,7 +1061,8 @@ static size_t bytes_needed(const struct composition *composition)
         const struct font_parts *parts = &composition->fonts[i];
 
         bytes += parts->file.len + parts->cid_set.len + parts->to_unicode.len;
-        bytes += OBJECTS_PER_FONT * LINE_BYTES_MAX;
+        bytes += parts->mirrored.len;
+        bytes += (OBJECTS_PER_FONT + OBJECTS_PER_MIRRORED_FONT) * LINE_BYTES_MAX;
         bytes += glyphs_count(input->fonts[i].glyphs) * WIDTH_BYTES;
     }
     for (size_t i = 0; i < input->tickets_count; i++)
@@ -1061,6 +1136,7 @@ static void composition_clear(struct composition *composition)
         bytes_clear(&composition->fonts[font].file);
         bytes_clear(&composition->fonts[font].to_unicode);
         bytes_clear(&composition->fonts[font].cid_set);
+        bytes_clear(&composition->fonts[font].mirrored);
     }
     free(composition->fonts);
     free(composition->objects);

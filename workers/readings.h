@@ -15,6 +15,9 @@
 enum {
     READING_BYTES_MAX = 26, /* of UTF-8; what is longer is not kept */
     READINGS_MAX = 4096,    /* more are not kept */
+    /* Added to a face: its glyphs as they are read where characters are mirrored. A document has
+     * the font twice then, under two names, with a map for each. */
+    READINGS_MIRRORED = 0x8000,
 };
 
 struct glyph_reading {

@@ -25,7 +25,7 @@ ROWS = [
     ("Hebrew and a number", "he-IL", ["אולם 12", "שורה 7 מושב 14"], BOTH),
     ("Hebrew and Latin", "he-IL", ["דני Dan לוי", "פסטיבל Jazz בתל אביב"], BOTH),
     ("Hebrew in Latin", "en-GB", ["Dan Cohen-Levi דני Smith", "The house of אבא in London"], BOTH),
-    ("brackets from right to left", "he-IL", ["דני (לוי) כהן"], (POPPLER,)),
+    ("brackets from right to left", "he-IL", ["דני (לוי) כהן"], BOTH),
     ("Arabic", "ar-EG", ["محمد علي", "فاطمة الزهراء", "معرض القاهرة الدولي"], BOTH),
     ("lam-alef", "ar-EG", ["السلام", "لا إله إلا", "الأحد والإثنين"], (MUPDF,)),
     ("Arabic digits", "ar-EG", ["قاعة ٢٠٢٧", "صف ١٤"], BOTH),

@@ -522,6 +522,25 @@ Test(content_text, notes_what_joined_forms_read_as, .init = setup_scripts, .fini
     readings_clear(&readings);
 }
 
+Test(content_text, writes_mirrored_brackets_in_a_font_of_their_own, .init = setup_scripts,
+     .fini = teardown_text)
+{
+    struct readings readings = {0};
+    const struct glyph_reading *reading;
+    const char *text;
+
+    content.readings = &readings;
+    text = text_written("(\u05D0)");
+    cr_expect_not_null(strstr(text, "/F0M 10 Tf"), "%s", text);
+    reading = readings_find(&readings, 0 | READINGS_MIRRORED, glyph_in(0, ')'));
+    cr_assert_not_null(reading);
+    cr_expect(reading->len == 1 && reading->data[0] == '(');
+    cr_expect_null(readings_find(&readings, 0, glyph_in(0, ')')));
+    text = text_written("(a)");
+    cr_expect_null(strstr(text, "/F0M"), "%s", text);
+    readings_clear(&readings);
+}
+
 Test(content_text, parts_an_alef_from_its_lam, .init = setup_scripts, .fini = teardown_text)
 {
     struct text_block const block = block_of("\u0644\u0627", 1000000);

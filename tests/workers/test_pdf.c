@@ -603,6 +603,43 @@ Test(pdf_write, maps_glyphs_to_characters_in_blocks_of_a_hundred, .init = set_up
     reading_clear(&reading);
 }
 
+Test(pdf_write, maps_joined_forms_and_mirrored_brackets, .init = set_up, .fini = tear_down,
+     .timeout = TIMEOUT_S)
+{
+    enum { LIGATURE = 700, BRACKET = 12 };
+    static char cmap[STREAM_BYTES_MAX];
+    struct glyph_set glyphs = glyphs_every(1);
+    struct pdf_font const font = {.glyphs = &glyphs, .file = {(const uint8_t *)"file", 4}};
+    struct readings readings = {0};
+    struct pdf_page *pages;
+    struct pdf_input input = input_of(1, &pages);
+    struct reading reading;
+    const char *mirrored;
+
+    cr_assert_eq(readings_add(&readings, 0, LIGATURE, text_of("\u0644\U0001F3AB"), NULL), ST_OK);
+    cr_assert_eq(readings_add(&readings, 0 | READINGS_MIRRORED, BRACKET, text_of("("), NULL),
+                 ST_OK);
+    cr_assert_eq(readings_add(&readings, 1 | READINGS_MIRRORED, BRACKET, text_of("x"), NULL),
+                 ST_OK);
+    input.fonts = &font;
+    input.fonts_count = 1;
+    input.readings = &readings;
+    reading = read_back(&input);
+    (void)inflated(object(&reading, number(type0_of(&reading), "/ToUnicode ")), cmap);
+    cr_expect_not_null(strstr(cmap, "<02BC><0644D83CDFAB>\n"));
+    cr_expect_null(strstr(cmap, "<000C><0028>\n"));
+    mirrored =
+        object(&reading, number(object(&reading, number(catalog(&reading), "/Pages ")), "/F0M "));
+    cr_expect_eq(number(mirrored, "/DescendantFonts["),
+                 number(type0_of(&reading), "/DescendantFonts["));
+    (void)inflated(object(&reading, number(mirrored, "/ToUnicode ")), cmap);
+    cr_expect_not_null(strstr(cmap, "1 beginbfchar\n<000C><0028>\nendbfchar\n"));
+    readings_clear(&readings);
+    glyph_set_clear(&glyphs);
+    reading_clear(&reading);
+    free(pages);
+}
+
 /* ---- the same bytes ---- */
 
 Test(pdf_write, gives_the_same_bytes_for_the_same_input_and_names_them_by_their_digest,
