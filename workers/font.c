@@ -494,6 +494,8 @@ static struct glyph_reach reach_of_compact(hb_font_t *font, uint32_t glyph)
     return (struct glyph_reach){
         .top = extents.y_bearing,
         .bottom = extents.y_bearing + extents.height, /* the height is negative */
+        .left = extents.x_bearing,
+        .right = extents.x_bearing + extents.width,
     };
 }
 
@@ -508,8 +510,11 @@ struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t 
     if (!sfnt_outline(sfnt, glyph, &outline) || outline.len == 0)
         return (struct glyph_reach){0};
     return (struct glyph_reach){
-        .top = to_em(sfnt, sfnt_i16(outline.data + 8)), /* yMax and yMin of the glyph's header */
+        /* xMin, yMin, xMax and yMax of the glyph's header (OpenType, glyf) */
+        .left = to_em(sfnt, sfnt_i16(outline.data + 2)),
         .bottom = to_em(sfnt, sfnt_i16(outline.data + 4)),
+        .right = to_em(sfnt, sfnt_i16(outline.data + 6)),
+        .top = to_em(sfnt, sfnt_i16(outline.data + 8)),
     };
 }
 

@@ -111,9 +111,10 @@ struct hb_font_t *font_shaper(const struct font_set *set, size_t face);
 
 /* ---- of faces whose shaper was had ---- */
 
-/* How far a glyph's ink reaches from the baseline, FONT_EM to the em; 0 and 0 without ink. */
+/* How far a glyph's ink reaches from its origin, FONT_EM to the em; all 0 without ink. */
 struct glyph_reach {
     int32_t top, bottom; /* upwards; bottom is negative below the baseline */
+    int32_t left, right; /* to the right; left is negative before the origin */
 };
 struct glyph_reach font_reach(const struct font_set *set, size_t face, uint32_t glyph);
 

@@ -569,19 +569,22 @@ static int32_t first_baseline(const struct placed *placed, const struct font_met
     }
 }
 
+/* Where the alignment puts a line, but that ink beyond its advances stays inside the box. */
 static int32_t line_start(const struct placed *placed, const struct text_block *block,
                           const struct text_line *line)
 {
     int32_t const slack = placed->w_mpt - mpt_from_units(line->width, block->size_mpt, FONT_EM);
+    int32_t const least = mpt_from_units(line->before, block->size_mpt, FONT_EM);
+    int32_t const most = slack - mpt_from_units(line->behind, block->size_mpt, FONT_EM);
+    int32_t start = placed->align == ALIGN_END      ? slack
+                    : placed->align == ALIGN_CENTER ? slack / 2
+                                                    : 0;
 
-    switch (placed->align) {
-    case ALIGN_CENTER:
-        return placed->x_mpt + slack / 2;
-    case ALIGN_END:
-        return placed->x_mpt + slack;
-    default:
-        return placed->x_mpt;
-    }
+    if (start > most)
+        start = most;
+    if (start < least)
+        start = least;
+    return placed->x_mpt + start;
 }
 
 /* Whether a line is wider than the box, or its ink above or below it. */
@@ -590,7 +593,9 @@ static bool leaves_box(const struct placed *placed, const struct text_block *blo
 {
     int32_t const size = block->size_mpt;
 
-    return mpt_from_units(line->width, size, FONT_EM) > placed->w_mpt ||
+    int64_t const width = (int64_t)line->before + line->width + line->behind;
+
+    return mpt_from_units(width, size, FONT_EM) > placed->w_mpt ||
            y + mpt_from_units(line->top, size, FONT_EM) > placed->y_mpt + placed->h_mpt ||
            y + mpt_from_units(line->bottom, size, FONT_EM) < placed->y_mpt;
 }

@@ -73,6 +73,12 @@ struct unit {
     int32_t width;
 };
 
+/* How far the ink of neighbouring glyphs reaches. */
+struct ink {
+    int32_t top, bottom;
+    int32_t before, behind; /* beyond the left and right end of their advances; 0 at least */
+};
+
 /* A text shaped run by run, and where it may be broken. */
 struct shaped {
     struct text text;
@@ -81,7 +87,7 @@ struct shaped {
     size_t glyphs_count, glyphs_max;
     struct unit *units; /* units_count of them, in the order of the text */
     size_t units_count, units_max;
-    int32_t top, bottom; /* of its ink */
+    struct ink ink; /* of each unit alone, as far as any reaches */
 };
 
 /*
@@ -401,17 +407,43 @@ static void finish_units(const struct items *items, const struct order *order, s
     }
 }
 
-static void measure_ink(const struct font_set *fonts, const struct glyph *glyphs, size_t count,
-                        int32_t *top, int32_t *bottom)
+static int32_t at_most(int32_t value, int32_t limit)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct glyph_reach const reach = font_reach(fonts, glyphs[i].face, glyphs[i].id);
+    return value < limit ? value : limit;
+}
 
-        if (*top < reach.top + glyphs[i].y_offset)
-            *top = reach.top + glyphs[i].y_offset;
-        if (*bottom > reach.bottom + glyphs[i].y_offset)
-            *bottom = reach.bottom + glyphs[i].y_offset;
+static int32_t at_least(int32_t value, int32_t limit)
+{
+    return value > limit ? value : limit;
+}
+
+/* The glyphs stand one behind the other, from left to right. */
+static void measure_ink(const struct font_set *fonts, const struct glyph *glyphs, size_t count,
+                        struct ink *ink)
+{
+    int32_t pen = 0, right = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct glyph *glyph = &glyphs[i];
+        struct glyph_reach const reach = font_reach(fonts, glyph->face, glyph->id);
+
+        if (reach.left < reach.right) {
+            ink->top = at_least(reach.top + glyph->y_offset, ink->top);
+            ink->bottom = at_most(reach.bottom + glyph->y_offset, ink->bottom);
+            ink->before = at_least(-(pen + glyph->x_offset + reach.left), ink->before);
+            right = at_least(pen + glyph->x_offset + reach.right, right);
+        }
+        pen += glyph->advance;
     }
+    ink->behind = at_least(right - pen, ink->behind);
+}
+
+/* Any unit may come to stand at the end of a line. */
+static void measure_units(const struct font_set *fonts, struct shaped *shaped)
+{
+    for (size_t i = 0; i < shaped->units_count; i++)
+        measure_ink(fonts, shaped->glyphs + shaped->units[i].glyph, shaped->units[i].count,
+                    &shaped->ink);
 }
 
 static enum status shape(struct text_setter *setter, struct text tag, struct text text,
@@ -440,8 +472,7 @@ static enum status shape(struct text_setter *setter, struct text tag, struct tex
                          first_glyph, run->end, shaped, first_unit);
     }
     if (st == ST_OK)
-        measure_ink(setter->fonts, shaped->glyphs, shaped->glyphs_count, &shaped->top,
-                    &shaped->bottom);
+        measure_units(setter->fonts, shaped);
     return st;
 }
 
@@ -571,10 +602,16 @@ struct fitting {
     int32_t ink_top, ink_bottom; /* of the text, within reason */
 };
 
+/* What ink may need beside the advances of a line, whichever units stand at its ends. */
+static int64_t overhang(const struct fitting *fitting)
+{
+    return (int64_t)fitting->shaped.ink.before + fitting->shaped.ink.behind;
+}
+
 /* The box's width at a size, FONT_EM to the em. */
 static int64_t limit_at(const struct fitting *fitting, int32_t size_mpt)
 {
-    return (int64_t)fitting->fit->width_mpt * FONT_EM / size_mpt;
+    return (int64_t)fitting->fit->width_mpt * FONT_EM / size_mpt - overhang(fitting);
 }
 
 static int64_t ink_height(const struct fitting *fitting)
@@ -633,7 +670,7 @@ static int32_t size_on_one_line(const struct fitting *fitting, int64_t width)
         return fit->size_mpt;
     if (width > limit_at(fitting, fit->size_mpt)) {
         assert(width > 0);
-        size = (int64_t)fit->width_mpt * FONT_EM / width;
+        size = (int64_t)fit->width_mpt * FONT_EM / (width + overhang(fitting));
         size -= size % SIZE_STEP_MPT;
     }
     while (size >= fit->floor_mpt && !ink_fits(fitting, (int32_t)size))
@@ -733,6 +770,7 @@ static size_t list_stretches(const struct shaped *shaped, const struct span *spa
 static enum status place_stretches(const struct fitting *fitting, const struct stretch *stretches,
                                    size_t count, struct text_line *line, struct error *err)
 {
+    struct ink ink = {0};
     struct glyph *glyphs;
     size_t used = 0;
 
@@ -750,14 +788,15 @@ static enum status place_stretches(const struct fitting *fitting, const struct s
         }
         line->glyphs = glyphs;
     }
-    line->top = fitting->shaped.top;
-    line->bottom = fitting->shaped.bottom;
-    if (line->glyphs == fitting->shaped.glyphs &&
-        line->glyphs_count == fitting->shaped.glyphs_count)
-        return ST_OK;
-    line->top = line->bottom = 0;
-    measure_ink(fitting->setter->fonts, line->glyphs, line->glyphs_count, &line->top,
-                &line->bottom);
+    if (fitting->shaped.ink.before > 0 || fitting->shaped.ink.behind > 0 ||
+        line->glyphs_count < fitting->shaped.glyphs_count)
+        measure_ink(fitting->setter->fonts, line->glyphs, line->glyphs_count, &ink);
+    else
+        ink = fitting->shaped.ink;
+    line->top = ink.top;
+    line->bottom = ink.bottom;
+    line->before = ink.before;
+    line->behind = ink.behind;
     return ST_OK;
 }
 
@@ -956,11 +995,6 @@ static enum status shape_text(struct fitting *fitting, struct text text, struct 
                        : st;
 }
 
-static int32_t at_most(int32_t value, int32_t limit)
-{
-    return value < limit ? value : limit;
-}
-
 enum status text_set(struct text_setter *setter, struct text tag, struct text text,
                      const struct text_fit *fit, struct arena *arena, struct text_block *block,
                      struct error *err)
@@ -983,8 +1017,8 @@ enum status text_set(struct text_setter *setter, struct text tag, struct text te
     st = shape_text(&fitting, text, err);
     if (st != ST_OK)
         return st;
-    fitting.ink_top = at_most(fitting.shaped.top, INK_TOP_MAX);
-    fitting.ink_bottom = -at_most(-fitting.shaped.bottom, -INK_BOTTOM_MIN);
+    fitting.ink_top = at_most(fitting.shaped.ink.top, INK_TOP_MAX);
+    fitting.ink_bottom = -at_most(-fitting.shaped.ink.bottom, -INK_BOTTOM_MIN);
     whole = span_of(&fitting.shaped, 0, fitting.shaped.units_count);
     size = size_on_one_line(&fitting, whole.width);
     if (size > 0)

@@ -37,8 +37,9 @@ struct text_line {
     size_t glyphs_count;
     int32_t width;       /* sum of the advances */
     int32_t top, bottom; /* how far ink reaches from the baseline, FONT_EM to the em; 0 at least */
-    struct text source;  /* the characters that the line shows, as written, without the ellipsis */
-    bool has_ellipsis;   /* it ends in one, where its text would go on: it was cut short */
+    int32_t before, behind; /* how far beyond the advances' left and right end; 0 at least */
+    struct text source; /* the characters that the line shows, as written, without the ellipsis */
+    bool has_ellipsis;  /* it ends in one, where its text would go on: it was cut short */
     bool is_right_to_left; /* its paragraph */
 };
 

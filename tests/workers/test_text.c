@@ -22,6 +22,8 @@ enum {
 #define CIRCUMFLEX "\u0302"
 #define ELLIPSIS   0x2026
 
+enum { OVERHANG = 150 }; /* more than the ink of any two letters here stands over, in thousandths */
+
 static const char *const PATHS[] = {"/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
                                     "/usr/share/fonts/truetype/noto/NotoSans-Bold.ttf"};
 
@@ -371,10 +373,27 @@ Test(text_set, shrinks_before_it_breaks_a_word, .init = setup, .fini = teardown)
 
     fit.lines_max = 9;
     fit.floor_mpt = 10000;
-    fit.width_mpt = width_of("Donaudampfschiff") * 7;
+    fit.width_mpt = (width_of("Donaudampfschiff") + OVERHANG) * 7;
     block = set("Donaudampfschiff Ahoi", &fit);
     cr_expect_eq(block.size_mpt, 7000);
     cr_expect(line_is(&block.lines[0], "Donaudampfschiff"));
+}
+
+Test(text_set, makes_room_for_ink_beyond_the_advances, .init = setup, .fini = teardown)
+{
+    struct text_fit fit = fit_one_line();
+    struct text_block block = set("jj", &fit);
+    int64_t const ink =
+        (int64_t)block.lines[0].before + block.lines[0].width + block.lines[0].behind;
+
+    cr_expect_gt(block.lines[0].before, 50 * UNIT, "the tail of a j");
+    cr_expect_eq(block.lines[0].behind, 0);
+    fit.width_mpt = (int32_t)(ink * fit.size_mpt / FONT_EM) + 1;
+    block = set("jj", &fit);
+    cr_expect_eq(block.size_mpt, fit.size_mpt, "the ink fits");
+    fit.width_mpt -= 2;
+    block = set("jj", &fit);
+    cr_expect_lt(block.size_mpt, fit.size_mpt, "though the advances would");
 }
 
 Test(text_set, keeps_marks_on_their_letters_where_it_breaks_and_cuts, .init = setup,

@@ -9,6 +9,7 @@
 
 #define NOTO "/usr/share/fonts/truetype/noto/"
 
+enum { OVERHANG_MPT = 1500 }; /* more than the ink of any two letters here stands over */
 enum { LATIN, HEBREW, ARABIC, THAI, DEVANAGARI, IDEOGRAPHS, SYMBOLS, FACES };
 enum { WIDE_MPT = 1000000, TEXT_BYTES_MAX = 4096 };
 
@@ -168,7 +169,7 @@ Test(text_set, breaks_before_it_orders, .init = setup, .fini = teardown)
 
     fit.floor_mpt = fit.wrapped_floor_mpt = 10000;
     fit.lines_max = 3;
-    fit.width_mpt = width_of("היכל התרבות");
+    fit.width_mpt = width_of("היכל התרבות") + OVERHANG_MPT;
     block = set_in("he", "היכל התרבות תל אביב Tel Aviv", &fit);
     cr_assert_eq(block.lines_count, 3);
     cr_expect_str_eq(seen(&block, 0), "תוברתה לכיה");
